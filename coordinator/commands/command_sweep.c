@@ -61,11 +61,11 @@ static const struct bsw_option option_rows[] = {
            .help = "how candidates are chosen; histogram: of xfbq alone"),
     OPTION("extra-distance", sweep.axes[BSW_SWEEP_EXTRA_DISTANCE], .value_name = "E,...",
            .default_text = "0", .help = "histogram: of the candidates, those within D_K + E"),
-    OPTION("probe", sweep.axes[BSW_SWEEP_PROBE], .value_name = "P,...", .default_text = "0",
-           .help = "indexes with lists: those that a query looks at, at most; 0: all"),
+    OPTION("probe", sweep.axes[BSW_SWEEP_PROBE], .value_name = "P|all,...", .default_text = "all",
+           .help = "indexes with lists: those that a query looks at, at most; 0 also means all"),
     OPTION("probe-ratio", sweep.axes[BSW_SWEEP_PROBE_RATIO], .value_name = "R,...",
            .default_text = "0",
-           .help = "indexes with lists: as for search, not for ip; 0: by --probe alone"),
+           .help = "indexes with lists: as for search, not for ip; 0: no such limit"),
     OPTION("plan", sweep.plan, .value_name = "FILE",
            .help = "more than one grid: a line each, such as codec=saq bits=2,3 oversample=5; what "
                    "a line leaves out is as the options above say"),
@@ -120,8 +120,11 @@ static void print_end(const char *folder, const struct bsw_sweep_outcome *outcom
     for (size_t i = 0; i < points->num_skips; i++)
         printf("%llu points left out: %s\n", (unsigned long long)points->skips[i].num_points,
                points->skips[i].reason);
-    printf("%zu points, %llu of them from before: %s/report.html, sweep.csv, sweep.json%s\n",
-           points->num_points, (unsigned long long)outcome->num_resumed, folder,
+    printf("%zu points", points->num_points);
+    if (outcome->num_resumed > 0)
+        printf(", %llu of them measured by an earlier run",
+               (unsigned long long)outcome->num_resumed);
+    printf(": %s/report.html, sweep.csv, sweep.json%s\n", folder,
            outcome->has_plots ? ", plots" : "; gnuplot is missing: no plots");
 }
 

@@ -21,6 +21,15 @@ static void add_selection(const struct bsw_selection_settings *selection,
         bsw_journal_field_text(fields, "hit-time", selection->finder->name);
 }
 
+// Of lists or dimensions; 0: all of them, which is what the option says then.
+static void add_limit(struct bsw_journal_fields *fields, const char *name, uint64_t limit)
+{
+    if (limit > 0)
+        bsw_journal_field_count(fields, name, limit);
+    else
+        bsw_journal_field_text(fields, name, "all");
+}
+
 // What the result is a function of: not ranks, threads, batches, scans, merging or devices.
 static void add_fields(const struct bsw_search *search, struct bsw_journal_fields *fields)
 {
@@ -40,9 +49,9 @@ static void add_fields(const struct bsw_search *search, struct bsw_journal_field
     bsw_journal_field_count(fields, "histogram k", settings->histogram_k);
     bsw_journal_field_count(fields, "exclude-self", settings->exclude_self);
     bsw_journal_field_text(fields, "refine", settings->is_exact ? "exact" : "none");
-    bsw_journal_field_count(fields, "probe", settings->probe.probe);
+    add_limit(fields, "probe", settings->probe.probe);
     bsw_journal_field_number(fields, "probe-ratio", settings->probe.ratio);
-    bsw_journal_field_count(fields, "scan-dims", settings->probe.scan_dims);
+    add_limit(fields, "scan-dims", settings->probe.scan_dims);
     bsw_journal_field_text(fields, "table", bsw_table_name(settings->table));
     add_selection(&settings->selection, fields);
 }

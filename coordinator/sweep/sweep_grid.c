@@ -30,22 +30,25 @@ static const struct axis_rule {
     const char *const *words; // NULL: numbers
     size_t num_words;
     double min, max;
-    int is_whole, has_auto; // has_auto: or the word "auto"
+    int is_whole;
+    const char *word; // that stands for a number; NULL: none does
+    double word_value;
 } rules[BSW_SWEEP_NUM_AXES] = {
-    [BSW_SWEEP_CODEC] = {"codec", codecs, sizeof codecs / sizeof codecs[0], 0, 0, 0, 0},
-    [BSW_SWEEP_BITS] = {"bits", NULL, 0, 1, BSW_MAX_CODE_BITS, 0, 0},
-    [BSW_SWEEP_LISTS] = {"lists", NULL, 0, 0, BSW_MAX_LISTS, 1, 1},
-    [BSW_SWEEP_QUERY_BITS] = {"query-bits", NULL, 0, 1, BSW_MAX_QUERY_BITS, 1, 0},
-    [BSW_SWEEP_K] = {"k", NULL, 0, 1, BSW_SEARCH_MAX_K, 1, 0},
-    [BSW_SWEEP_OVERSAMPLE] = {"oversample", NULL, 0, 1, 10000, 0, 0},
-    [BSW_SWEEP_SELECT] = {"select", selects, sizeof selects / sizeof selects[0], 0, 0, 0, 0},
-    [BSW_SWEEP_EXTRA_DISTANCE] = {"extra-distance", NULL, 0, 0, INT32_MAX, 1, 0},
-    [BSW_SWEEP_PROBE] = {"probe", NULL, 0, 0, BSW_MAX_LISTS, 1, 0},
-    [BSW_SWEEP_PROBE_RATIO] = {"probe-ratio", NULL, 0, 0, 1000, 0, 0},
-    [BSW_SWEEP_TABLE] = {"table", tables, sizeof tables / sizeof tables[0], 0, 0, 0, 0},
-    [BSW_SWEEP_ENTRIES] = {"entries", entries, sizeof entries / sizeof entries[0], 0, 0, 0, 0},
-    [BSW_SWEEP_RADIUS_SCALE] = {"radius-scale", NULL, 0, 1e-6, 1e6, 0, 0},
-    [BSW_SWEEP_MODE] = {"mode", modes, sizeof modes / sizeof modes[0], 0, 0, 0, 0},
+    [BSW_SWEEP_CODEC] = {"codec", codecs, sizeof codecs / sizeof codecs[0], 0, 0, 0, NULL, 0},
+    [BSW_SWEEP_BITS] = {"bits", NULL, 0, 1, BSW_MAX_CODE_BITS, 0, NULL, 0},
+    [BSW_SWEEP_LISTS] = {"lists", NULL, 0, 0, BSW_MAX_LISTS, 1, "auto", AUTO},
+    [BSW_SWEEP_QUERY_BITS] = {"query-bits", NULL, 0, 1, BSW_MAX_QUERY_BITS, 1, NULL, 0},
+    [BSW_SWEEP_K] = {"k", NULL, 0, 1, BSW_SEARCH_MAX_K, 1, NULL, 0},
+    [BSW_SWEEP_OVERSAMPLE] = {"oversample", NULL, 0, 1, 10000, 0, NULL, 0},
+    [BSW_SWEEP_SELECT] = {"select", selects, sizeof selects / sizeof selects[0], 0, 0, 0, NULL, 0},
+    [BSW_SWEEP_EXTRA_DISTANCE] = {"extra-distance", NULL, 0, 0, INT32_MAX, 1, NULL, 0},
+    [BSW_SWEEP_PROBE] = {"probe", NULL, 0, 0, BSW_MAX_LISTS, 1, "all", 0},
+    [BSW_SWEEP_PROBE_RATIO] = {"probe-ratio", NULL, 0, 0, 1000, 0, NULL, 0},
+    [BSW_SWEEP_TABLE] = {"table", tables, sizeof tables / sizeof tables[0], 0, 0, 0, NULL, 0},
+    [BSW_SWEEP_ENTRIES] = {"entries", entries, sizeof entries / sizeof entries[0], 0, 0, 0, NULL,
+                           0},
+    [BSW_SWEEP_RADIUS_SCALE] = {"radius-scale", NULL, 0, 1e-6, 1e6, 0, NULL, 0},
+    [BSW_SWEEP_MODE] = {"mode", modes, sizeof modes / sizeof modes[0], 0, 0, 0, NULL, 0},
 };
 
 int bsw_sweep_axis_of(const char *name)
@@ -61,11 +64,15 @@ int bsw_sweep_axis_of(const char *name)
 static enum bsw_status parse_number(const struct axis_rule *rule, const char *what,
                                     const char *word, double *value, struct bsw_error *err)
 {
-    *value = AUTO;
-    if (rule->has_auto && strcmp(word, "auto") == 0) return BSW_OK;
+    *value = rule->word_value;
+    if (rule->word && strcmp(word, rule->word) == 0) return BSW_OK;
     if (rule->is_whole) {
         uint64_t count;
-        BSW_TRY(bsw_count_parse(what, word, &count, err));
+        enum bsw_status status = bsw_count_parse(what, word, &count, err);
+        if (status != BSW_OK && rule->word)
+            return bsw_fail(err, status, "%s: '%s' is neither a whole number nor %s", what, word,
+                            rule->word);
+        BSW_TRY(status);
         *value = (double)count;
     } else {
         BSW_TRY(bsw_number_parse(what, word, value, err));
@@ -322,12 +329,39 @@ static enum bsw_status check_axes(const struct bsw_sweep_grid *grid, struct bsw_
     return BSW_OK;
 }
 
+// Whether some value of the axis, in some grid, is not 0.
+static int is_asked(const struct bsw_sweep_grid *grids, size_t num_grids,
+                    enum bsw_sweep_axis_kind axis)
+{
+    for (size_t g = 0; g < num_grids; g++) {
+        for (size_t i = 0; i < grids[g].axes[axis].count; i++) {
+            if (grids[g].axes[axis].values[i] != 0) return 1;
+        }
+    }
+    return 0;
+}
+
+// As search refuses it.
+static enum bsw_status check_probe(const struct bsw_sweep_grid *grids, size_t num_grids,
+                                   struct bsw_error *err)
+{
+    if (is_asked(grids, num_grids, BSW_SWEEP_LISTS)) return BSW_OK;
+    for (int a = BSW_SWEEP_PROBE; a <= BSW_SWEEP_PROBE_RATIO; a++) {
+        if (is_asked(grids, num_grids, (enum bsw_sweep_axis_kind)a))
+            return bsw_fail(err, BSW_ERROR_USAGE,
+                            "--%s: no index of this sweep has lists; --lists makes some",
+                            rules[a].name);
+    }
+    return BSW_OK;
+}
+
 enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_t num_grids,
                                        const struct bsw_sweep_limits *limits,
                                        struct bsw_sweep_points *out, struct bsw_error *err)
 {
     size_t total = 0;
     *out = (struct bsw_sweep_points){0};
+    BSW_TRY(check_probe(grids, num_grids, err));
     for (size_t g = 0; g < num_grids; g++) {
         BSW_TRY(check_axes(&grids[g], err));
         total += count_points(&grids[g]);

@@ -89,7 +89,8 @@ struct bsw_sweep_points {
 // counts as one value: rbe has the query bits of its model (7 where one is learned), raw 8 bits, 8
 // query bits and oversampling 1, extra distance is 0 but for histogram, probe and ratio but for an
 // index with lists. Lists "auto" are as many as encode makes of the rows. bsw_sweep_points_deinit
-// frees, after an error too. An axis without values, and too many points, are BSW_ERROR_USAGE.
+// frees, after an error too. An axis without values, too many points, and probe or ratio where no
+// grid has lists, are BSW_ERROR_USAGE.
 enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_t num_grids,
                                        const struct bsw_sweep_limits *limits,
                                        struct bsw_sweep_points *out, struct bsw_error *err);

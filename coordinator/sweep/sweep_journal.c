@@ -42,8 +42,8 @@ static enum bsw_status refuse_sweep(struct bsw_sweep_journal *journal, const cha
     struct bsw_journal_facts facts;
     BSW_TRY(bsw_journal_read(path, NULL, replay, journal, &facts, err));
     return bsw_fail(err, BSW_ERROR_USAGE,
-                    "%s: has %s sweep, of %zu points: --resume measures what of this grid is not "
-                    "among them, --force all anew",
+                    "%s: has %s sweep, of %zu points: --resume measures only the points that it "
+                    "lacks, --force measures all of them again",
                     name, bsw_run_status_is_complete(folder) ? "a finished" : "an unfinished",
                     json_object_size(journal->rows));
 }

@@ -114,6 +114,11 @@ static void print_argument(FILE *out, const char *text)
     fputc('\'', out);
 }
 
+static void print_arguments(FILE *out, const struct bsw_sweep_settings *settings)
+{
+    for (int i = 0; i < settings->num_arguments; i++) print_argument(out, settings->arguments[i]);
+}
+
 // Names and values of a flat object, as a table.
 static void print_facts(FILE *out, json_t *facts)
 {
@@ -200,9 +205,9 @@ static enum bsw_status print_part(FILE *out, const struct bsw_sweep_report *r, c
     const struct bsw_sweep_settings *settings = r->run->team.settings;
     json_t *facts = json_object_get(r->json, name);
     if (strncmp(name, "sweep-", 6) == 0) return print_svg(out, r->run->folder, name, err);
-    for (int i = 0; strcmp(name, "arguments") == 0 && i < settings->num_arguments; i++)
-        print_argument(out, settings->arguments[i]);
-    if (strcmp(name, "counts") == 0)
+    if (strcmp(name, "arguments") == 0)
+        print_arguments(out, settings);
+    else if (strcmp(name, "counts") == 0)
         fputs(counts[settings->counts_ties != 0], out);
     else if (strcmp(name, "points") == 0)
         print_rows(out, r);

@@ -44,7 +44,7 @@ const struct bsw_sweep_column bsw_sweep_columns[] = {
     {"ceiling", 4, 0, "k-recall@L of the best L by code, of all rows"},
     {"selected", 4, 0, "k-recall@L of the candidates that the selection chose"},
     {"loss_code", 4, 1, "1 - ceiling"},
-    {"loss_selection", 4, 1, "ceiling - selected; with lists: what other lists hold"},
+    {"loss_selection", 4, 1, "ceiling - selected; with lists and queue it can be below 0"},
     {"loss_refinement", 4, 1, "selected - recall"},
     {"qps", 0, 1, "queries a second, of the median pass"},
     {"pareto", 0, 1, "1: no point of the same k is as good in recall and qps and better in one"},

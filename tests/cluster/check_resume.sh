@@ -318,7 +318,7 @@ fi
 "$program" encode --base $base --index lists --metric l2 --lists 16 --calibrate off --threads 1 --quiet
 unfinished lists l
 if [[ -e l.journal ]]; then
-    refuse 2 'l.journal: begun with probe [0-9]+, now it is 5; --force' "${arguments[@]}" --resume --probe 5
+    refuse 2 'l.journal: begun with probe (all|[0-9]+), now it is 5; --force' "${arguments[@]}" --resume --probe 5
 else
     complain "no unfinished search of lists"
 fi

@@ -36,6 +36,7 @@ same_rows() {
 
 check "sweep" "$program" sweep "${common[@]}" "${grid[@]}" --folder a
 cp stdout said
+check "points of an earlier run are not there to be named" grep -q '^16 points: a/report.html' said
 check "what is left out is said" grep -q '^4 points left out: codec xfbq with 1.5 bits' said
 check "of rbe, too" grep -q '^4 points left out: codec rbe with 1.5 bits' said
 check "32 dims have no 1.5 bits" test "$(paste <(column a/sweep.csv bits) <(column a/sweep.csv true_bits) | sort -u |
@@ -189,9 +190,18 @@ check "its time has that of the lists" awk -v build="$(lists_of 2 train_seconds)
 check "some of its points" "$program" sweep "${listed[@]}" --lists 0,20 --folder m
 check "and the others" "$program" sweep "${listed[@]}" "${ways[@]}" --folder m --resume
 cp stdout said
-check "which are not done twice" grep -q '^7 points, 2 of them from before' said
+check "which are not done twice" grep -q '^7 points, 2 of them measured by an earlier run' said
 check "the same rows of lists" same_rows l/sweep.csv m/sweep.csv
 refused 2 'no point .* probe 3: there are 2 lists' "$program" sweep "${listed[@]}" --lists 2 --probe 3 --folder c
+check "all lists, by the word" "$program" sweep "${listed[@]}" --lists 20 --probe all,1 --folder l --resume
+cp stdout said
+check "which is 0" grep -q '^2 points, 2 of them measured by an earlier run' said
+refused 2 '^bitsweep: --probe: all is there twice$' "$program" sweep "${listed[@]}" --lists 20 --probe 0,all --folder c
+refused 2 "^bitsweep: --probe: 'some' is neither a whole number nor all$" "$program" sweep "${listed[@]}" --lists 20 \
+    --probe some --folder c
+refused 2 '^bitsweep: --probe: no index of this sweep has lists; --lists makes some$' "$program" sweep "${listed[@]}" \
+    --lists 0 --probe 99999 --folder c
+refused 2 '^bitsweep: --probe-ratio: no index .* has lists' "$program" sweep "${listed[@]}" --probe-ratio 1.2 --folder c
 refused 2 'begun with residual no' "$program" sweep "${listed[@]/%no/yes}" --lists 20 --folder l --resume
 check "residuals" "$program" sweep "${listed[@]/%no/auto}" --lists "0,20" --probe 3 --folder o
 check "of the index with lists" test "$(column o/sweep.csv residual | tr '\n' ' ')" = "0 1 "
@@ -247,6 +257,9 @@ check "shapes" test "$(grep -cE '"(rows": 3000|dims": 32|num_queries": 40),' a/s
 check "STATUS.json" grep -q '"status": "complete"' a.json
 check "no step is left" test -z "$(find a -maxdepth 1 -name 'step.*')"
 check "one file" test "$(grep -cE 'src=|href="[^#]|@import' a/report.html || true)" = 0
+check "the command, alone in its paragraph" test \
+    "$(grep -cE '^<p><code>bitsweep sweep .*--folder a</code></p>$' a/report.html)" = 1
+check "tables of facts: the job, the environment, the columns" test "$(grep -o '<table class="facts">' a/report.html | wc -l)" = 3
 check "16 rows and the head" test "$(grep -c '^<tr[^>]*><t[hd]>' a/report.html)" -ge 17
 if command -v gnuplot >/dev/null; then
     for plot in pareto bytes ceiling; do
@@ -298,12 +311,12 @@ check "rows were there before" test "$(column before.csv qps | wc -l)" -ge 3
 check "a larger grid" "$program" sweep "${slow[@]}" --codec saq --bits 2 --k 4,5 --oversample 4 \
     --groundtruth groundtruth --folder b --resume
 cp stdout said
-check "says what of it was there" grep -q '^2 points, 1 of them from before' said
+check "says what of it was there" grep -q '^2 points, 1 of them measured by an earlier run' said
 check "has what it had, and more" test "$(column b/sweep.csv recall | wc -l)" = 17
 
 # ---- what is refused ----
 
-refused 2 '^bitsweep: a: has a finished sweep, of 16 points: --resume measures what .*, --force all anew$' \
+refused 2 '^bitsweep: a: has a finished sweep, of 16 points: --resume measures only .*, --force measures all .*again$' \
     "$program" sweep "${common[@]}" "${grid[@]}" --folder a
 mkdir unfinished
 cp b/sweep.journal unfinished
