@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every command in README.md and docs/ runs: the blocks that begin with ```sh, page by page, in a folder that has
-# tests/data.
+# Every command in README.md and docs/ runs: the blocks that begin with ```sh, page by page, in one folder that has
+# tests/data, since a reader may follow several of them there.
 # usage: check_docs.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
@@ -14,12 +14,13 @@ blocks() {
     awk '/^```sh$/ {on = 1; next} /^```/ {on = 0} on' "$1"
 }
 
-# page_runs PAGE: in the folder $job.
+# page_runs PAGE: its commands are in the folder $job.
+mkdir -p "$folder/reader/tests"
+ln -s "$(dirname "$base")" "$folder/reader/tests/data"
 page_runs() {
-    mkdir -p "$job/tests"
-    ln -s "$(dirname "$base")" "$job/tests/data"
+    mkdir "$job"
     blocks "$1" >"$job/commands"
-    (cd "$job" && bash -euo pipefail commands >said 2>&1) || {
+    (cd "$folder/reader" && bash -euo pipefail "$job/commands" >"$job/said" 2>&1) || {
         tail -n 5 "$job/said" >&2
         return 1
     }
