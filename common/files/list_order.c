@@ -184,7 +184,10 @@ enum bsw_status bsw_list_order_read(const struct bsw_manifest *manifest, const c
     uint64_t most = bsw_list_order_file_bytes(manifest->lists.count, entry->num_places);
     enum bsw_status status = bsw_file_read_all(path, most, &bytes, err);
     if (status == BSW_OK && XXH3_64bits(bytes.data, bytes.bytes) != entry->lists_digest)
-        status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: is corrupt, or of another build", path);
+        status = bsw_fail(err, BSW_ERROR_BAD_DATA,
+                          "%s: is damaged, or belongs to another index: bring back the file that "
+                          "encode made with this manifest.pb, or encode again",
+                          path);
     if (status == BSW_OK)
         status = bsw_list_order_parse(path, bytes.data, bytes.bytes, manifest->build_digest,
                                       manifest->lists.count, entry->num_rows, entry->num_places,

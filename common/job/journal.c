@@ -16,7 +16,7 @@
 #include "common/base/memory.h"
 
 #define FORMAT_VERSION 1
-#define INSTEAD        "--force alone starts again" // and not beside --resume
+#define INSTEAD        "--force without --resume starts again"
 
 static const char magic[8] = "BSWJRNL";
 

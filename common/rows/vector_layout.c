@@ -262,6 +262,20 @@ static int take_npy_header(struct literal *in, struct npy_header *header)
     return seen == 7 && in->at == in->end;
 }
 
+// What people call a type that is not read.
+static const char *npy_type_name(const struct npy_header *header)
+{
+    static const char *const names[][2] = {
+        {"f8", " (float64)"},    {"i2", " (int16)"},     {"i4", " (int32)"},  {"i8", " (int64)"},
+        {"u2", " (uint16)"},     {"u4", " (uint32)"},    {"u8", " (uint64)"}, {"b1", " (bool)"},
+        {"f4", " (big endian)"}, {"f2", " (big endian)"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (header->descr_length == 3 && memcmp(header->descr + 1, names[i][0], 2) == 0)
+            return names[i][1];
+    }
+    return "";
+}
+
 static enum bsw_status npy_type(const struct head *head, const struct npy_header *header,
                                 enum bsw_vector_type *out)
 {
@@ -277,10 +291,11 @@ static enum bsw_status npy_type(const struct head *head, const struct npy_header
         *out = known[i].type;
         return BSW_OK;
     }
-    int big_endian = header->descr_length > 0 && header->descr[0] == '>';
-    return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: type '%.*s'%s: <f4 <f2 |u1 |i1 are read",
+    return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
+                    "%s: numbers are of type '%.*s'%s; float32, float16, uint8 and int8 are read: "
+                    "in Python, numpy.save(FILE, rows.astype('<f4'))",
                     head->name, header->descr_length < 32 ? header->descr_length : 32,
-                    header->descr, big_endian ? " (big endian)" : "");
+                    header->descr, npy_type_name(header));
 }
 
 // One axis is one row, as a query saved alone is.

@@ -202,7 +202,8 @@ static void report(const struct verify_options *o, const struct bsw_manifest *ma
     bsw_fact_integer(&facts, "rows", totals->rows, "%d rows");
     bsw_fact_flag(&facts, "source_checked", !o->no_source, " and their raw vectors");
     if (o->no_source) bsw_facts_say(&facts, " (raw rows not checked)");
-    bsw_fact_integer(&facts, "known_answers", manifest->num_known, ", %d known answers a shard");
+    bsw_fact_integer(&facts, "known_answers", manifest->num_known,
+                     ", %d known answers in each shard");
     bsw_fact_real(&facts, "seconds", seconds, ", %.2f s\n");
     bsw_facts_end(&facts, BSW_OK);
 }

@@ -76,10 +76,12 @@ static void tell_source(struct bsw_facts *facts, const struct bsw_manifest *mani
         bsw_fact_flag(facts, "vectors_in_lists", manifest->lists.has_ordered_vectors,
                       " list after list");
     bsw_fact_integer(facts, "known_answers", manifest->num_known,
-                     "\n  known     %d answers a shard");
-    bsw_facts_say(
-        facts, "%s\n",
-        manifest->num_known > 0 ? "" : ": of another version of the program, searches go without");
+                     "\n  known     %d answers in each shard");
+    bsw_facts_say(facts, "%s\n",
+                  manifest->num_known > 0
+                      ? ", by which a search checks itself"
+                      : ": another version of the program made the index, and searches are not "
+                        "checked");
 }
 
 static void tell_entry(struct bsw_facts *facts, const struct bsw_calibration_entry *entry,

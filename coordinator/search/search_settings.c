@@ -221,11 +221,12 @@ static enum bsw_status check_recall(const struct settling *s, struct bsw_error *
     const struct bsw_search_request *asked = s->asked;
     if (asked->probe > 0 || asked->probe_ratio > 0)
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--recall says what --%s does: only one of them can be given",
+                        "--recall chooses how many lists are looked at, and so does --%s: give "
+                        "one of them",
                         asked->probe > 0 ? "probe" : "probe-ratio");
     if (asked->scan_dims > 0)
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--recall says what --scan-dims does: only one of them can be given");
+                        "--recall chooses --scan-dims, too: give one of them");
     BSW_TRY(bsw_setting_number("recall", asked->recall, BSW_LEAST_RECALL, 1, err));
     if (s->manifest->lists.count == 0)
         return bsw_fail(err, BSW_ERROR_USAGE,
@@ -236,7 +237,8 @@ static enum bsw_status check_recall(const struct settling *s, struct bsw_error *
                         s->index);
     if (!is_as_calibrated(s))
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--recall: the table of %s is of --refine exact and the usual --%s",
+                        "--recall: what %s has measured holds for --refine exact and the default "
+                        "--%s only; leave these as they are, or give --probe",
                         s->index,
                         s->out->selection.is_on          ? "entries"
                         : s->manifest->codec->has_tables ? "table"
@@ -298,7 +300,7 @@ static enum bsw_status settle_probe(const struct settling *s, struct bsw_error *
                         (unsigned long long)asked->probe, s->index, lists);
     if (asked->probe_ratio > 0 && s->manifest->metric == BSW_METRIC_IP)
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--probe-ratio: metric ip has no distances; --probe N it is");
+                        "--probe-ratio compares distances, and metric ip has none; give --probe N");
     uint32_t probe = is_all             ? lists
                      : asked->probe > 0 ? (uint32_t)asked->probe
                                         : bsw_search_most_probe(s->manifest);

@@ -229,6 +229,13 @@ enum bsw_status bsw_codec_check_metric(const struct bsw_codec *codec, enum bsw_m
 enum bsw_status bsw_codec_query_bits(const struct bsw_manifest *manifest, const char *index,
                                      uint32_t asked, uint32_t *out, struct bsw_error *err);
 
+// Whether rows of so many dims can take over what the index at `folder` has learned: it has the
+// codec and the metric of `manifest`; model_dims: those of its rows. What differs is
+// BSW_ERROR_USAGE.
+enum bsw_status bsw_codec_check_model(const char *folder, const struct bsw_manifest *model,
+                                      uint32_t model_dims, const struct bsw_manifest *manifest,
+                                      uint32_t dims, struct bsw_error *err);
+
 // An index of manifest->codec as encode would make it. Settings that only other codecs have are
 // BSW_ERROR_USAGE.
 enum bsw_status bsw_codec_forecast(const struct bsw_codec_forecast *forecast,

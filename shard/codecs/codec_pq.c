@@ -238,15 +238,18 @@ static enum bsw_status check_model(const char *folder, const struct bsw_manifest
                                    uint32_t dims, const struct bsw_manifest *manifest,
                                    struct bsw_error *err)
 {
-    if (model->codec == manifest->codec && model->metric == manifest->metric &&
-        bsw_manifest_row_dims(model) == dims &&
-        model->lists.is_residual == manifest->lists.is_residual)
-        return BSW_OK;
-    return bsw_fail(
-        err, BSW_ERROR_USAGE, "--model %s: codec %s, metric %s, %u dims%s do not fit pq, %s, %u%s",
-        folder, bsw_codec_name(model->codec), bsw_metric_name(model->metric),
-        bsw_manifest_row_dims(model), model->lists.is_residual ? ", residuals" : "",
-        bsw_metric_name(manifest->metric), dims, manifest->lists.is_residual ? ", residuals" : "");
+    BSW_TRY(
+        bsw_codec_check_model(folder, model, bsw_manifest_row_dims(model), manifest, dims, err));
+    if (model->lists.is_residual == manifest->lists.is_residual) return BSW_OK;
+    if (model->lists.is_residual)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--model %s: its codes are of residuals, those asked for are not: give "
+                        "--lists, without --residual no",
+                        folder);
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "--model %s: its codes are not of residuals, those asked for are: give "
+                    "--residual no",
+                    folder);
 }
 
 // Rotation and codebooks of another index.

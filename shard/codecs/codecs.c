@@ -63,6 +63,23 @@ enum bsw_status bsw_codec_query_bits(const struct bsw_manifest *manifest, const 
     return bsw_code_layout_check(&manifest->layout, *out, err);
 }
 
+enum bsw_status bsw_codec_check_model(const char *folder, const struct bsw_manifest *model,
+                                      uint32_t model_dims, const struct bsw_manifest *manifest,
+                                      uint32_t dims, struct bsw_error *err)
+{
+    if (model->codec != manifest->codec)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--model %s: its codec is %s, not %s", folder,
+                        bsw_codec_name(model->codec), bsw_codec_name(manifest->codec));
+    if (model->metric != manifest->metric)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--model %s: its metric is %s, not %s", folder,
+                        bsw_metric_name(model->metric), bsw_metric_name(manifest->metric));
+    if (model_dims != dims)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--model %s: its rows have %u dims, those of --base %u", folder, model_dims,
+                        dims);
+    return BSW_OK;
+}
+
 // Of --bits, 0: not given, those that the codec then has.
 static enum bsw_status settle_bits(const struct bsw_codec *codec, double *bits,
                                    struct bsw_error *err)

@@ -408,14 +408,9 @@ enum bsw_status bsw_adopt_frame(const char *folder, uint32_t dims, struct bsw_ma
 {
     struct bsw_manifest model;
     BSW_TRY(bsw_manifest_read(folder, &model, err));
-    enum bsw_status status = BSW_OK;
-    if (model.codec != &bsw_codec_saq || model.metric != manifest->metric ||
-        model.layout.dims != dims) {
-        status = bsw_fail(err, BSW_ERROR_USAGE,
-                          "--model %s: codec %s, metric %s, %u dims do not fit saq, %s, %u", folder,
-                          bsw_codec_name(model.codec), bsw_metric_name(model.metric),
-                          model.layout.dims, bsw_metric_name(manifest->metric), dims);
-    } else {
+    enum bsw_status status =
+        bsw_codec_check_model(folder, &model, model.layout.dims, manifest, dims, err);
+    if (status == BSW_OK) {
         manifest->layout = model.layout;
         manifest->bits = model.bits;
         manifest->stage_dims = model.stage_dims;

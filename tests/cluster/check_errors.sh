@@ -64,7 +64,7 @@ LIST
         --queries "$in/wide.fbin" --out OUT/r
     expect 65 'wide.fbin: 17 dims, .*base.fbin has 16' groundtruth --base "$in/base.fbin" \
         --queries "$in/wide.fbin" --metric l2 --out OUT/r
-    expect 2 '17 dims do not fit|16 dims do not fit' encode --base "$in/wide.fbin" --metric l2 \
+    expect 2 '--model .*good: its rows have 16 dims, those of --base 17' encode --base "$in/wide.fbin" --metric l2 \
         --model "$index/good" --index OUT/i
     expect 74 'nothing: cannot open: No such file' info "$in/nothing"
     expect 65 'base.dat: the header says' info "$in/base.dat"
@@ -209,7 +209,7 @@ check_options() {
     expect 2 '--bits 4: --codec raw keeps all 8' "${bare[@]}" --codec raw --metric l2 --bits 4
     expect 2 '--segments is for --codec saq' "${bare[@]}" --codec raw --metric l2 --segments 16x8
     expect 2 '--model is for --codec saq, pq and rbe' "${bare[@]}" --codec raw --metric l2 --model "$index/good"
-    expect 2 '--model .*: codec raw, .* do not fit' "${bare[@]}" --metric l2 --model "$index/raw"
+    expect 2 '--model .*: its codec is raw, not saq' "${bare[@]}" --metric l2 --model "$index/raw"
     find=(search --index "$index/raw" --queries "$in/q.u8bin" --out OUT/r)
     expect 2 '--scan planes: codec raw has no bit planes' "${find[@]}" --scan planes
     expect 2 '--query-bits is for codes' "${find[@]}" --query-bits 6

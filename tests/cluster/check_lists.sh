@@ -188,6 +188,25 @@ search_facts() {
         >"$folder/facts"
 }
 
+# What a scan reads, in the listing too: all codes once, or those of the lists that are looked at.
+encode=(encode --base "$base" --metric l2 --segments "64x4,64x2" --calibrate off --index "$folder/read" --force --quiet)
+kept=$vectors vectors=$queries
+check "codes to read" "$program" "${encode[@]}"
+check "a scan of all" search_facts "$folder/read" --query-rows 0:1
+whole=$(fact scanned_bytes)
+check "the same codes in lists" "$program" "${encode[@]}" --lists 64
+last=0
+for options in "--probe 1" "--probe 4" "--probe all --scan-dims 64" "--probe all"; do
+    read -ra options <<<"$options"
+    check "bytes, ${options[*]}" search_facts "$folder/read" --query-rows 0:1 "${options[@]}"
+    read=$(fact scanned_bytes)
+    check "bytes, ${options[*]}: $read of $whole, $last before" test "$read" -gt "$last"
+    last=$read
+done
+at_least "all lists have about as many bytes" "$last" $((whole * 9 / 10))
+at_least "in spite of padding" $((whole * 11 / 10)) "$last"
+vectors=$kept
+
 # "metric|rows|queries|options of encode"
 tables=("l2|$base|$queries|--calibrate 200" "ip|$rows|$vectors|--codec sq8"
     "cosine|$rows|$vectors|--codec xfbq --calibrate-queries $vectors")
@@ -238,10 +257,10 @@ check "probe all" search "$folder/one" "$folder/again" --probe all --oversample 
 check "it looks at all" search "$folder/one" "$folder/first" --probe 30 --oversample 100
 check "the same bytes" cmp "$folder/first" "$folder/again"
 some=(search --index "$folder/one" --queries "$vectors" --out "$folder/again" --force --quiet)
-refused 2 "--recall says what --probe does" "$program" "${some[@]}" --recall 0.9 --probe 3
-refused 2 "--recall says what --probe-ratio does" "$program" "${some[@]}" --recall 0.9 --probe-ratio 1
+refused 2 "--recall chooses .*, and so does --probe: give" "$program" "${some[@]}" --recall 0.9 --probe 3
+refused 2 "so does --probe-ratio: give" "$program" "${some[@]}" --recall 0.9 --probe-ratio 1
 refused 2 "--recall .*0.5 to 1" "$program" "${some[@]}" --recall 0.4
-refused 2 "--recall: the table .* --refine exact" "$program" "${some[@]}" --recall 0.9 --refine none
+refused 2 "--recall: .* holds for --refine exact and the default --query-bits only" "$program" "${some[@]}" --recall 0.9 --refine none
 refused 2 "--recall 0.99: .*--oversample" "$program" "${some[@]}" --recall 0.99 --oversample 1
 refused 2 "--recall 1: the most that .* has measured is 0.*--probe all" "$program" "${some[@]}" --recall 1
 refused 2 "--probe 0: 1 to .*, or all" "$program" "${some[@]}" --probe 0
@@ -348,19 +367,19 @@ refused 2 "--recall: .*no lists; encode --lists" "$program" "${flat[@]}" --recal
 refused 2 "--probe-ratio: .*no lists" "$program" "${flat[@]}" --probe-ratio 1.5
 refused 2 "--probe 31: .* has 30 lists" "$program" "${some[@]}" --probe 31
 refused 2 "--select queue: .*has lists" "$program" "${some[@]}" --select queue
-refused 2 "--probe-ratio: metric ip has no distances" "$program" search --index "$folder/four" \
+refused 2 "--probe-ratio compares distances, and metric ip has none; give --probe" "$program" search --index "$folder/four" \
     --queries "$vectors" --out "$folder/again" --force --quiet --probe-ratio 2
 refused 2 "--scan-dims 31: no segment" "$program" "${some[@]}" --scan-dims 31
 refused 2 "--scan-dims: candidates have to be refined" "$program" "${some[@]}" --scan-dims 32 --refine none
-refused 2 "--recall says what --scan-dims does" "$program" "${some[@]}" --scan-dims 32 --recall 0.9
+refused 2 "--recall chooses --scan-dims, too" "$program" "${some[@]}" --scan-dims 32 --recall 0.9
 refused 2 "--scan-dims: .*no lists" "$program" "${flat[@]}" --scan-dims 32
 refused 2 "--residual yes: only an index with --lists" "$program" "${encode[@]}" --residual yes
 refused 2 "--residual yes: codec sq8 has no residuals" "$program" "${encode[@]}" --codec sq8 --lists 5 --residual yes
 cp -r "$folder/one" "$folder/broken"
 flip "$folder/broken/shard-00000-of-00001.lists" 5000
 some=(search --index "$folder/broken" --queries "$vectors" --out "$folder/again" --force --quiet)
-refused 65 "shard-00000-of-00001.lists: is corrupt" "$program" "${some[@]}"
-refused 65 "shard-00000-of-00001.lists: is corrupt" "$program" verify --index "$folder/broken" --quiet
+refused 65 "shard-00000-of-00001.lists: is damaged, or belongs to another index" "$program" "${some[@]}"
+refused 65 "shard-00000-of-00001.lists: is damaged, or belongs to another index" "$program" verify --index "$folder/broken" --quiet
 cp -r "$folder/holes30" "$folder/changed"
 flip "$folder/changed/shard-00000-of-00002.vectors" 5000
 refused 65 "shard-00000-of-00002.vectors: rows at places [0-9]+ to [0-9]+ are not those" "$program" verify \

@@ -90,12 +90,12 @@ for has_index in 0 1; do
     ((!has_index)) || cp whole/manifest.pb half
     refused 2 'half/encode.plan: left by a run.*--resume goes on, --force starts again' "$program" "${encode[@]}" \
         --index half
-    refused 2 'half/encode.plan: begun with seed 1, now it is 7; --force alone starts again' "$program" \
+    refused 2 'half/encode.plan: begun with seed 1, now it is 7; --force without --resume starts again' "$program" \
         "${encode[@]}" --index half --seed 7 --resume --force
     check "coding: the plan is still there" cmp some/encode.plan half/encode.plan
 done
 printf 'x' | dd of=half/encode.plan bs=1 seek=60 conv=notrunc status=none
-refused 65 'half/encode.plan: header is corrupt; --force alone starts again' "$program" "${encode[@]}" --index half \
+refused 65 'half/encode.plan: header is corrupt; --force without --resume starts again' "$program" "${encode[@]}" --index half \
     --resume
 rm -r half
 check "coding: resumed" on "$most_ranks" "${encode[@]}" --index some --resume --threads 2

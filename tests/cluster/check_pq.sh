@@ -135,7 +135,9 @@ refused 2 "subspaces is for --codec pq" "${encode[@]}" --codec saq --subspaces 4
 refused 2 "rotation is for --codec pq" "${encode[@]}" --codec sq8 --rotation opq
 refused 2 "segments is for --codec saq" "${encode[@]}" --codec pq --segments 45x4
 refused 2 "model brings its own" "${encode[@]}" --codec pq --model "$folder/flat" --bits 8
-refused 2 "residuals do not fit pq" "${encode[@]}" --codec pq --model "$folder/one"
+refused 2 "one: its metric is ip, not l2" "${encode[@]}" --codec pq --model "$folder/one"
+refused 2 "its codes are of residuals, those asked for are not: give --lists" "$program" encode \
+    --base "$folder/base.fbin" --metric ip --index "$folder/none" --quiet --codec pq --model "$folder/one"
 refused 2 "query-bits: queries of codec pq are tables" search "$folder/flat" "$folder/x" --query-bits 4
 refused 2 "scan matrix: codec pq is scanned by tables" search "$folder/flat" "$folder/x" --scan matrix
 refused 2 "select queue: codec pq is not scanned for it" search "$folder/flat" "$folder/x" --select queue

@@ -243,9 +243,10 @@ UNIT_TEST(what_cannot_be_resumed_says_what_to_do)
     const char *const plans[] = {"of no program, and longer than the head of a journal",
                                  "BSWJRNL\0\7\0\0\0, and longer than the head of a journal",
                                  "BSWJRNL\0\1\0\0\0, and longer than the head of a journal"};
-    const char *const messages[] = {"/encode.plan: no bitsweep journal; --force alone starts again",
-                                    "version 7, this program reads 1; --force alone starts again",
-                                    "header is corrupt; --force alone starts again"};
+    const char *const messages[] = {
+        "/encode.plan: no bitsweep journal; --force without --resume starts again",
+        "version 7, this program reads 1; --force without --resume starts again",
+        "header is corrupt; --force without --resume starts again"};
     for (int i = 0; i < 3; i++) {
         struct bsw_journal_fields fields = {0};
         struct bsw_encode_journal journal = {0};

@@ -179,16 +179,16 @@ UNIT_TEST(recalls_that_cannot_be_are_refused)
     refuse(&request, "0.5 to 1");
     request = request_of(0.9);
     request.probe = 3;
-    refuse(&request, "what --probe does");
+    refuse(&request, "so does --probe: give");
     request = request_of(0.9);
     request.probe_ratio = 3;
-    refuse(&request, "what --probe-ratio does");
+    refuse(&request, "so does --probe-ratio: give");
     request = request_of(0.9);
     request.is_refined = 0;
     refuse(&request, "--refine exact");
     request = request_of(0.9);
     request.scan_dims = 64;
-    refuse(&request, "what --scan-dims does");
+    refuse(&request, "chooses --scan-dims, too");
     request = request_of(0); // the table's own
     request.scan_dims = 64;
     refuse(&request, "--scan-dims: the table of recalls of i chooses it");
