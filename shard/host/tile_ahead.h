@@ -14,11 +14,13 @@
 #define BSW_AHEAD_LINES 16   // at a time
 #define BSW_AHEAD_BYTES 8192 // of an array at most: prefetchers of the CPU go on from there
 
+struct bsw_ahead_part {
+    const char *at;
+    size_t lines;
+};
+
 struct bsw_tile_ahead {
-    struct bsw_ahead_part {
-        const char *at;
-        size_t lines;
-    } parts[BSW_MAX_SEGMENTS + 2];
+    struct bsw_ahead_part parts[BSW_MAX_SEGMENTS + 2];
     size_t num_parts, num_lines; // left
 };
 
