@@ -215,6 +215,7 @@ static void scan_matrix(const struct list_job *job, const struct list_thread *th
     for (size_t i = 0; i < num; i++)
         thread->outputs[i] = (struct bsw_matrix_output){.items = thread->slots + i * SLOT_ITEMS,
                                                         .limit = first_limit(job, list, i)};
+    bsw_tile_ahead_ask(thread->ahead, BSW_AHEAD_LINES); // of bytes: nothing was unpacked
     job->workspace->matrix_scan->scan(&tile, &all, thread->outputs);
     for (size_t i = 0; i < num; i++) {
         if (i + QUERIES_AHEAD < num && thread->outputs[i + QUERIES_AHEAD].count > 0)
@@ -332,6 +333,7 @@ static void scan_tables(const struct list_job *job, const struct list_thread *th
     int has_bounds = job->bounds && bsw_list_bounds_hold(job->bounds, &room);
     for (size_t i = 0; i < list->num; i++) {
         uint32_t query = list->queries[i];
+        bsw_tile_ahead_ask(thread->ahead, BSW_AHEAD_LINES);
         bsw_list_tables_count(job->tables, l, query, &room);
         if (has_bounds && limit_of(job, query) > BSW_SCORE_OF_MINUS_INFINITY)
             bounded[num++] = (uint32_t)i;
