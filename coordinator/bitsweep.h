@@ -201,8 +201,8 @@ struct bitsweep_encode_settings {
     const char *residual;    /* with lists: codes of rows less centroids: "auto" (default),
                                 "yes", "no" */
     uint64_t calibrate_rows; /* with lists: rows that are tried as queries for the table that
-                                `recall` of a search needs; 0: 1000 or a tenth of the rows;
-                                BITSWEEP_NONE: no table */
+                                `recall` of a search needs, at most all of them; 0: 1000 or a tenth
+                                of the rows; BITSWEEP_NONE: no table */
     const struct bitsweep_rows *calibrate_queries; /* these instead; NULL: none */
 
     uint64_t first_row, num_rows; /* only these rows, whose ids stay; num_rows 0: all from there */
@@ -347,7 +347,8 @@ BITSWEEP_API void bitsweep_last_search(bitsweep_index *index, struct bitsweep_se
    first one: by queries like those to come, or by more rows. Names as of `bitsweep calibrate`. */
 struct bitsweep_calibrate_settings {
     size_t size;
-    uint64_t sample;                     /* rows that are tried as queries; 0: 1000, or a tenth */
+    uint64_t sample;                     /* rows that are tried as queries, at most all of them; 0:
+                                            1000, or a tenth */
     const struct bitsweep_rows *queries; /* these instead, the same on all ranks; NULL: none */
     bitsweep_progress progress;
     void *progress_context;
@@ -371,9 +372,10 @@ BITSWEEP_API void bitsweep_calibrate_stats_init_of(struct bitsweep_calibrate_sta
 
 /* Measures what searches of some lists find, and writes the table into the folder, which must allow
    it. Other processes that have the index open keep the table they loaded. An index without lists
-   is BITSWEEP_ERROR_USAGE. Rows of an index that was made of rows in memory are read into memory
-   meanwhile, by each rank. After a failure or a stop, or with too few rows, the table is as before.
-   The next search loads the codes again. *stats, NULL or inited: of rank 0. */
+   is BITSWEEP_ERROR_USAGE. Rows of an index that was made of rows in memory, or whose file is gone
+   while it has copies, are read into memory meanwhile, by each rank. After a failure or a stop, or
+   with too few rows, the table is as before. The next search loads the codes again. *stats, NULL or
+   inited: of rank 0. */
 BITSWEEP_API int bitsweep_calibrate(bitsweep_index *index,
                                     const struct bitsweep_calibrate_settings *settings,
                                     struct bitsweep_calibrate_stats *stats,

@@ -106,7 +106,13 @@ test_aarch64() {
     end_of aarch64 && bash tests/aarch64/check_aarch64.sh build/release/bitsweep . build/aarch64 build/aarch64-root
 }
 
-step "set-up" deploy/install.sh --python
+# What is installed beside the release build later may ask nobody for a password.
+set_up() {
+    deploy/install.sh --python || return
+    if ((EUID > 0 && !quick)) && is_debian_amd64; then deploy/install.sh --aarch64; fi
+}
+
+step "set-up" set_up
 stop_if_failed
 if ((!quick)) && is_debian_amd64; then
     in_background aarch64 bash -c 'deploy/install.sh --aarch64 && deploy/build.sh aarch64'

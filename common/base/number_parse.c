@@ -110,8 +110,8 @@ enum bsw_status bsw_count_parse_or(const char *what, const char *text, const cha
 {
     if (bsw_count_parse(what, text, out, NULL) == BSW_OK) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE,
-                    "%s '%s' is not a whole number (such as 1500, 1_500, 1.5K), nor %s", what, text,
-                    word);
+                    "%s '%s' is not a whole number below 2^63 (such as 1500, 1_500, 1.5K), nor %s",
+                    what, text, word);
 }
 
 enum bsw_status bsw_number_parse(const char *what, const char *text, double *out,

@@ -10,7 +10,7 @@
 #include "kernels/encode/prepare_rows.h"
 #include "shard/codecs/shard_encode.h"
 
-// ---- what would go wrong once the index is made ----
+// ---- numbers that would stop the table once the index is made ----
 
 // Of a file of queries, read in blocks.
 struct query_check {

@@ -65,15 +65,17 @@ static const struct bsw_option option_rows[] = {
            .help = "bit planes or int8 units, in full or progressively; auto: what measured "
                    "faster; a GPU takes progressive-planes as progressive-matrix"),
     OPTION("recall", search.request.recall, .value_name = "X", .min = BSW_LEAST_RECALL, .max = 1,
-           .help = "with lists: take probe, probe-ratio and oversample from the table that encode "
-                   "--calibrate made, the cheapest that found this share of the true neighbours "
+           .help = "with lists: take probe, probe-ratio, scan-dims and oversample from the table "
+                   "that encode --calibrate made, the cheapest that found this share of the true "
+                   "neighbours "
                    "[0.99 or the most there is; all lists without a table]"),
     OPTION("probe", probe, .value_name = "N|all",
            .help = "with lists: look at the N nearest to a query"),
     OPTION("probe-ratio", search.request.probe_ratio, .value_name = "R", .min = 0.01, .max = 1000,
            .help = "with lists: none whose squared distance is above R times that of the 16th"),
     OPTION("scan-dims", search.request.scan_dims, .value_name = "D", .min = 1, .max = BSW_MAX_DIMS,
-           .help = "with lists: candidates by the first D dimensions alone, a segment's end [all]"),
+           .help = "with lists: candidates by the first D dimensions alone, a segment's end; with "
+                   "a table of recalls only beside --probe or --probe-ratio [all, or --recall's]"),
     OPTION("select", search.request.select, .choices = BSW_SELECT_NAMES,
            .default_text = "threshold",
            .help = "how candidates are chosen; queue: rbeGIR's, which may miss some"),

@@ -237,12 +237,12 @@ static enum bsw_status check_recall(const struct settling *s, struct bsw_error *
                         s->index);
     if (!is_as_calibrated(s))
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--recall: what %s has measured holds for --refine exact and the default "
-                        "--%s only; leave these as they are, or give --probe",
+                        "--recall: what %s has measured holds for --refine exact and %s; leave "
+                        "these as they are, or give --probe",
                         s->index,
-                        s->out->selection.is_on          ? "entries"
-                        : s->manifest->codec->has_tables ? "table"
-                                                         : "query-bits");
+                        s->out->selection.is_on          ? "the default --entries"
+                        : s->manifest->codec->has_tables ? "the default --table"
+                                                         : "at least the default --query-bits");
     return BSW_OK;
 }
 

@@ -68,11 +68,8 @@ static enum bsw_status parse_number(const struct axis_rule *rule, const char *wh
     if (rule->word && strcmp(word, rule->word) == 0) return BSW_OK;
     if (rule->is_whole) {
         uint64_t count;
-        enum bsw_status status = bsw_count_parse(what, word, &count, err);
-        if (status != BSW_OK && rule->word)
-            return bsw_fail(err, status, "%s: '%s' is neither a whole number nor %s", what, word,
-                            rule->word);
-        BSW_TRY(status);
+        BSW_TRY(rule->word ? bsw_count_parse_or(what, word, rule->word, &count, err)
+                           : bsw_count_parse(what, word, &count, err));
         *value = (double)count;
     } else {
         BSW_TRY(bsw_number_parse(what, word, value, err));

@@ -49,7 +49,7 @@ static inline void bsw_tile_unpack(const struct bsw_resident_shard *shard,
 }
 
 // A tile as matrix_scan takes it; its bytes are unpacked to `room`, or where they lie in memory.
-// ahead: all of it is asked for bundle by bundle meanwhile; or NULL.
+// ahead: is asked for meanwhile, if there is a line or more for each bundle to unpack; or NULL.
 static inline struct bsw_matrix_tile
 bsw_matrix_tile_at(const struct bsw_resident_shard *shard,
                    const struct bsw_matrix_scan_table *matrix_scan, size_t bundle,

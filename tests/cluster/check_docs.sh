@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Every command in README.md and docs/ runs: the blocks that begin with ```sh, page by page, in one folder that has
-# tests/data, since a reader may follow several of them there.
+# Every command in README.md and docs/ runs: the blocks that begin with ```sh, each page in a folder of its own that has
+# tests/data. No two pages make a file of one name, since a reader may follow several of them in one folder.
 # usage: check_docs.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
@@ -15,15 +15,15 @@ blocks() {
 }
 
 # page_runs PAGE: its commands are in the folder $job.
-mkdir -p "$folder/reader/tests"
-ln -s "$(dirname "$base")" "$folder/reader/tests/data"
 page_runs() {
-    mkdir "$job"
+    mkdir -p "$job/tests"
+    ln -s "$(dirname "$base")" "$job/tests/data"
     blocks "$1" >"$job/commands"
-    (cd "$folder/reader" && bash -euo pipefail "$job/commands" >"$job/said" 2>&1) || {
+    (cd "$job" && bash -euo pipefail commands >said 2>&1) || {
         tail -n 5 "$job/said" >&2
         return 1
     }
+    find "$job" -mindepth 1 -maxdepth 1 -printf '%f\n' | grep -vxE 'tests|commands|said' >>"$folder/all_made" || true
 }
 
 # options_are_known PAGE: those of commands in it that are not run, which stand indented by four blanks.
@@ -54,6 +54,8 @@ for page in "$2/README.md" "$2"/docs/*.md; do
 done
 num_with=$(grep -lE '^bitsweep ' "$folder"/*/commands | wc -l)
 check "$num_with of $num_pages pages run the program" test "$num_with" -ge 8
+check "no two pages make the same: $(sort "$folder/all_made" | uniq -d | xargs)" test -z \
+    "$(sort "$folder/all_made" | uniq -d)"
 check "commands that are only shown" test "$(wc -l <"$folder/all_shown")" -ge 8
 check "the README runs the program" grep -qE '^bitsweep search ' "$folder/1/commands"
 check "the README is short: $(wc -c <"$2/README.md") bytes" test "$(wc -c <"$2/README.md")" -le 9000

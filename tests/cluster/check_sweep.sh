@@ -197,7 +197,7 @@ check "all lists, by the word" "$program" sweep "${listed[@]}" --lists 20 --prob
 cp stdout said
 check "which is 0" grep -q '^2 points, 2 of them measured by an earlier run' said
 refused 2 '^bitsweep: --probe: all is there twice$' "$program" sweep "${listed[@]}" --lists 20 --probe 0,all --folder c
-refused 2 "^bitsweep: --probe: 'some' is neither a whole number nor all$" "$program" sweep "${listed[@]}" --lists 20 \
+refused 2 "^bitsweep: --probe 'some' is not a whole number .*, nor all$" "$program" sweep "${listed[@]}" --lists 20 \
     --probe some --folder c
 refused 2 '^bitsweep: --probe: no index of this sweep has lists; --lists makes some$' "$program" sweep "${listed[@]}" \
     --lists 0 --probe 99999 --folder c
