@@ -22,7 +22,7 @@ usage: deploy/test.sh [--quick]
 6. on Debian for x86-64: builds for aarch64, runs its kernel checks under qemu, and compares what
    both write (tests/aarch64/check_aarch64.sh)
 
-The builds of steps 5 and 6 begin earlier, beside the steps before, with what these leave of the cores.
+The builds of steps 5 and 6 begin earlier, with what the steps before them leave of the cores.
 
   --quick   leaves out steps 5 and 6
 END
