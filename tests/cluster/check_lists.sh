@@ -260,7 +260,7 @@ some=(search --index "$folder/one" --queries "$vectors" --out "$folder/again" --
 refused 2 "--recall chooses .*, and so does --probe: give" "$program" "${some[@]}" --recall 0.9 --probe 3
 refused 2 "so does --probe-ratio: give" "$program" "${some[@]}" --recall 0.9 --probe-ratio 1
 refused 2 "--recall .*0.5 to 1" "$program" "${some[@]}" --recall 0.4
-refused 2 "--recall: .* holds for --refine exact and the default --query-bits only" "$program" "${some[@]}" --recall 0.9 --refine none
+refused 2 "--recall: .* holds for --refine exact and at least the default --query-bits" "$program" "${some[@]}" --recall 0.9 --refine none
 refused 2 "--recall 0.99: .*--oversample" "$program" "${some[@]}" --recall 0.99 --oversample 1
 refused 2 "--recall 1: the most that .* has measured is 0.*--probe all" "$program" "${some[@]}" --recall 1
 refused 2 "--probe 0: 1 to .*, or all" "$program" "${some[@]}" --probe 0
