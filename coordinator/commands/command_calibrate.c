@@ -21,7 +21,8 @@ static const struct bsw_option option_rows[] = {
            .help = "queries like those to come, in place of rows of the corpus"),
     OPTION("sample", settings.num_rows, .value_name = "N", .min = 1, .max = BSW_CALIBRATE_MOST_ROWS,
            .help = "so many rows as queries [1000, or a tenth of the rows]"),
-    OPTION("force", settings.is_forced, .help = "replace a table that was made from your own queries"),
+    OPTION("force", settings.is_forced,
+           .help = "replace a table that was made from your own queries"),
     BSW_OPTION_GROUP(struct calibrate_options, common, bsw_common_option_group),
 };
 
