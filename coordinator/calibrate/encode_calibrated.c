@@ -78,48 +78,41 @@ static enum bsw_status check_queries(const struct bsw_encode_settings *settings,
     return status;
 }
 
-static enum bsw_status check(const struct bsw_encode_settings *settings,
-                             const struct bsw_calibrate_settings *table, int rank,
-                             struct bsw_error *err)
-{
-    bsw_vectors *rows;
-    int has_range = settings->rows.first > 0 || settings->rows.last > 0;
-    if (!settings->base || (!table->queries && table->num_rows == 0)) return BSW_OK;
-    BSW_TRY(
-        bsw_vectors_open(settings->base, has_range ? settings->rows : BSW_ALL_ROWS, &rows, err));
-    enum bsw_status status = BSW_OK;
-    uint64_t num_rows = bsw_vectors_num_rows(rows);
-    if (table->queries)
-        status = check_queries(settings, table->queries, rows, rank == 0, err);
-    else if (table->num_rows > num_rows)
-        status = bsw_fail(err, BSW_ERROR_USAGE, "--calibrate %llu: %s has %llu rows only",
-                          (unsigned long long)table->num_rows, settings->base,
-                          (unsigned long long)num_rows);
-    bsw_vectors_close(&rows);
-    return status;
-}
-
 // ---- both ----
 
-// What the table will be made of, as text.
-static enum bsw_status name_queries(const struct bsw_encode_settings *settings,
-                                    const struct bsw_calibrate_settings *table,
-                                    char out[BSW_PATH_BYTES], struct bsw_error *err)
+// rows: those of base.
+static enum bsw_status check(const struct bsw_encode_settings *settings,
+                             const struct bsw_calibrate_settings *table, const bsw_vectors *rows,
+                             int rank, struct bsw_error *err)
 {
-    int is_all = settings->rows.first == 0 && settings->rows.last == 0;
+    uint64_t num_rows = bsw_vectors_num_rows(rows);
+    if (table->queries) return check_queries(settings, table->queries, rows, rank == 0, err);
+    if (table->num_rows <= num_rows) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate %llu: %s has %llu rows only",
+                    (unsigned long long)table->num_rows, settings->base,
+                    (unsigned long long)num_rows);
+}
+
+// What the table will be made of, as text, if that is possible. Without a base encode refuses.
+static enum bsw_status settle(const struct bsw_encode_settings *settings,
+                              const struct bsw_calibrate_settings *table, int rank,
+                              char out[BSW_PATH_BYTES], struct bsw_error *err)
+{
+    int has_range = settings->rows.first > 0 || settings->rows.last > 0;
     uint64_t num_rows = table->num_rows;
     bsw_vectors *rows;
-    if (table->queries) {
-        snprintf(out, BSW_PATH_BYTES, "queries %s", table->queries);
-        return BSW_OK;
-    }
-    if (num_rows == 0 && settings->base) {
-        BSW_TRY(
-            bsw_vectors_open(settings->base, is_all ? BSW_ALL_ROWS : settings->rows, &rows, err));
-        num_rows = bsw_calibrate_usual_rows(bsw_vectors_num_rows(rows));
+    if (settings->base) {
+        BSW_TRY(bsw_vectors_open(settings->base, has_range ? settings->rows : BSW_ALL_ROWS, &rows,
+                                 err));
+        enum bsw_status status = check(settings, table, rows, rank, err);
+        if (num_rows == 0) num_rows = bsw_calibrate_usual_rows(bsw_vectors_num_rows(rows));
         bsw_vectors_close(&rows);
+        BSW_TRY(status);
     }
-    snprintf(out, BSW_PATH_BYTES, "%llu rows", (unsigned long long)num_rows);
+    if (table->queries)
+        snprintf(out, BSW_PATH_BYTES, "queries %s", table->queries);
+    else
+        snprintf(out, BSW_PATH_BYTES, "%llu rows", (unsigned long long)num_rows);
     return BSW_OK;
 }
 
@@ -145,8 +138,7 @@ enum bsw_status bsw_encode_calibrated(const struct bsw_encode_settings *settings
     table.level = settings->level;
     table.progress = settings->progress;
     char table_of[BSW_PATH_BYTES];
-    enum bsw_status status = check(settings, &table, transport->rank, err);
-    if (status == BSW_OK) status = name_queries(settings, &table, table_of, err);
+    enum bsw_status status = settle(settings, &table, transport->rank, table_of, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     events.complete = NULL; // there is more to do
     encode.events = &events;

@@ -44,21 +44,32 @@ static int is_of_kind(const char *name, enum file_kind kind)
     return is_temporary_part(name) || (kind == KIND_UNFINISHED && bsw_shard_file_is_named(name, 1));
 }
 
-static enum bsw_status remove_files(const char *path, enum file_kind kind, struct bsw_error *err)
+// Calls `visit` for every file of the kind.
+static enum bsw_status for_each_file(const char *path, enum file_kind kind,
+                                     enum bsw_status (*visit)(const char *folder, const char *name,
+                                                              struct bsw_error *err),
+                                     struct bsw_error *err)
 {
-    char name[BSW_PATH_BYTES];
     DIR *handle = opendir(path);
     if (!handle) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", path, strerror(errno));
     enum bsw_status status = BSW_OK;
-    for (struct dirent *entry; status == BSW_OK && (entry = readdir(handle));) {
-        if (!is_of_kind(entry->d_name, kind)) continue;
-        status = bsw_path_join(name, path, entry->d_name, err);
-        if (status == BSW_OK && unlink(name) != 0) {
-            status = bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", name, strerror(errno));
-        }
-    }
+    for (struct dirent *entry; status == BSW_OK && (entry = readdir(handle));)
+        if (is_of_kind(entry->d_name, kind)) status = visit(path, entry->d_name, err);
     closedir(handle);
     return status;
+}
+
+static enum bsw_status remove_file(const char *folder, const char *name, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(bsw_path_join(path, folder, name, err));
+    if (unlink(path) == 0) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", path, strerror(errno));
+}
+
+static enum bsw_status remove_files(const char *path, enum file_kind kind, struct bsw_error *err)
+{
+    return for_each_file(path, kind, remove_file, err);
 }
 
 enum bsw_status bsw_index_folder_clear(struct bsw_index_folder *folder, struct bsw_error *err)
@@ -131,22 +142,13 @@ enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const ch
 }
 
 // Shard files whose manifest is gone, copies of raw rows perhaps, would be removed with the index
-// that is replaced. Beside a plan they are those of a run that was killed as it named them.
-static enum bsw_status refuse_shards(const char *path, struct bsw_error *err)
+// that is replaced.
+static enum bsw_status refuse_shard(const char *folder, const char *name, struct bsw_error *err)
 {
-    enum bsw_status status = BSW_OK;
-    if (bsw_encode_plan_exists(path)) return BSW_OK;
-    DIR *handle = opendir(path);
-    if (!handle) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", path, strerror(errno));
-    for (const struct dirent *entry; status == BSW_OK && (entry = readdir(handle));) {
-        if (is_of_kind(entry->d_name, KIND_SHARDS))
-            status = bsw_fail(err, BSW_ERROR_USAGE,
-                              "%s: has files of an index without a manifest, such as %s; --force "
-                              "removes them",
-                              path, entry->d_name);
-    }
-    closedir(handle);
-    return status;
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "%s: has files of an index without a manifest, such as %s; --force removes "
+                    "them",
+                    folder, name);
 }
 
 enum bsw_status bsw_index_folder_check(const struct bsw_index_folder *folder, int force,
@@ -155,7 +157,12 @@ enum bsw_status bsw_index_folder_check(const struct bsw_index_folder *folder, in
     char manifest[BSW_PATH_BYTES];
     if (force) return BSW_OK;
     BSW_TRY(bsw_path_join(manifest, folder->path, "manifest.pb", err));
-    if (!bsw_file_exists(manifest)) return refuse_shards(folder->path, err);
+    if (!bsw_file_exists(manifest)) {
+        // Beside a plan they are those of a run that was killed as it named them.
+        return bsw_encode_plan_exists(folder->path)
+                   ? BSW_OK
+                   : for_each_file(folder->path, KIND_SHARDS, refuse_shard, err);
+    }
     return bsw_fail(err, BSW_ERROR_USAGE, "%s: holds an index already; --force replaces it",
                     folder->path);
 }
