@@ -167,6 +167,7 @@ static enum bsw_status fill_message(const struct bsw_manifest *manifest, int wit
     message->n_segments = manifest->layout.num_segments;
     message->segments = storage->segment_pointers;
     message->codec_number = manifest->codec_number;
+    message->code_rule = manifest->code_rule;
     message->n_shards = manifest->num_shards;
     message->shards = storage->shard_pointers;
     message->source = &storage->source;
@@ -399,23 +400,38 @@ static enum bsw_status parse_lists(const char *name, const Bsw__Lists *lists,
     return BSW_OK;
 }
 
+// The version that a manifest of this content has.
+static enum bsw_status check_version(const char *name, const Bsw__Manifest *message,
+                                     struct bsw_error *err)
+{
+    int version = message->code_rule > 0    ? BSW_RULED_FORMAT_VERSION
+                  : !message->lists         ? BSW_INDEX_FORMAT_VERSION
+                  : message->lists->vectors ? BSW_ORDERED_FORMAT_VERSION
+                                            : BSW_LISTS_FORMAT_VERSION;
+    if (message->format_version == (uint32_t)version) return BSW_OK;
+    if (message->format_version > BSW_RULED_FORMAT_VERSION)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                        "%s: format version %u, this program reads %d to %d: it was made by a "
+                        "newer bitsweep",
+                        name, message->format_version, BSW_INDEX_FORMAT_VERSION,
+                        BSW_RULED_FORMAT_VERSION);
+    return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                    "%s: format version %u, but its content is that of version %d", name,
+                    message->format_version, version);
+}
+
 static enum bsw_status parse_message(const struct bsw_codec *const *codecs, const char *name,
                                      Bsw__Manifest *message, struct bsw_manifest *out,
                                      struct bsw_error *err)
 {
-    int version = !message->lists           ? BSW_INDEX_FORMAT_VERSION
-                  : message->lists->vectors ? BSW_ORDERED_FORMAT_VERSION
-                                            : BSW_LISTS_FORMAT_VERSION;
-    if (message->format_version != (uint32_t)version) {
-        return bsw_fail(err, BSW_ERROR_BAD_DATA,
-                        "%s: format version %u, this program reads %d, and %d or %d with lists",
-                        name, message->format_version, BSW_INDEX_FORMAT_VERSION,
-                        BSW_LISTS_FORMAT_VERSION, BSW_ORDERED_FORMAT_VERSION);
-    }
+    BSW_TRY(check_version(name, message, err));
     if (bsw_metric_parse(message->metric, &out->metric, NULL) != BSW_OK)
         return bad(name, "unknown metric", err);
     out->codec = find_codec(codecs, message->codec);
     if (!out->codec) return bad(name, "unknown codec", err);
+    out->code_rule = message->code_rule;
+    if (out->code_rule > out->codec->code_rule)
+        return bad(name, "codes by a rule that only a newer bitsweep knows", err);
     out->build_digest = message->build_digest;
     out->first_row = message->first_row;
     out->num_rows = message->num_rows;

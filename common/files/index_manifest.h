@@ -21,10 +21,12 @@
 BSW_C_BEGIN
 
 // Of manifests: 2 with lists, which programs that know 1 alone must not take for a flat index; 3
-// with rows that are copied in the order of lists.
+// with rows that are copied in the order of lists; 4 with any of both or none, and codes by a rule
+// that is newer than the codec.
 #define BSW_INDEX_FORMAT_VERSION   1
 #define BSW_LISTS_FORMAT_VERSION   2
 #define BSW_ORDERED_FORMAT_VERSION 3
+#define BSW_RULED_FORMAT_VERSION   4
 #define BSW_MAX_SHARDS             65536
 #define BSW_INDEX_MODEL_NAME       "model.rbe" // of codecs that have a model file
 
@@ -73,6 +75,7 @@ struct bsw_manifest {
     uint32_t stage_dims;           // where a first stage may end; layout.dims: no stage
     int32_t scale_exponent;        // a stored scale is half * 2^scale_exponent
     int32_t tail_exponent;         // a stored tail is half * 2^tail_exponent
+    uint32_t code_rule;            // of the codec, which alone reads it: manifest_codec.h
     float codec_number;            // a number that the codec alone reads
     void *part;                    // what else it alone reads, or NULL; owned: codec->free_part
 
@@ -96,6 +99,7 @@ struct bsw_manifest {
 // As the manifest has it.
 static inline int bsw_manifest_format_version(const struct bsw_manifest *manifest)
 {
+    if (manifest->code_rule > 0) return BSW_RULED_FORMAT_VERSION;
     if (manifest->lists.count == 0) return BSW_INDEX_FORMAT_VERSION;
     return manifest->lists.has_ordered_vectors ? BSW_ORDERED_FORMAT_VERSION
                                                : BSW_LISTS_FORMAT_VERSION;
