@@ -204,9 +204,12 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
     if (!codec->needs_sample) return codec->train(&s->code, dims, NULL, &job->model, manifest, err);
     BSW_TRY(bsw_sample_create(job->vectors, manifest->metric, s->level, &sample, err));
     sample.progress = s->progress;
-    enum bsw_status status = open_assigner(job, &sample, err);
+    enum bsw_status status = bsw_sample_leave_out(&sample, err);
+    if (status == BSW_OK) status = open_assigner(job, &sample, err);
     if (status == BSW_OK)
         status = codec->train(&s->code, dims, &sample, &job->model, manifest, err);
+    if (status == BSW_OK && s->measure)
+        status = s->measure(job->vectors, &sample.far, s->level, manifest, err);
     bsw_list_assigner_close(&sample.assigner);
     bsw_sample_deinit(&sample);
     return status;
@@ -486,6 +489,7 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
         .lists_seconds = job->lists_seconds,
         .train_seconds = job->train_seconds,
         .encode_seconds = job->encode_seconds,
+        .check = manifest->check,
         .is_found = job->is_found != 0};
     bsw_code_layout_format(&manifest->layout, out->segments, sizeof out->segments);
     snprintf(out->device, sizeof out->device, "%s",

@@ -31,6 +31,13 @@ enum bsw_residuals { BSW_RESIDUALS_AUTO, BSW_RESIDUALS_YES, BSW_RESIDUALS_NO };
 #define BSW_RESIDUAL_BITS 2.5
 int bsw_encode_has_residuals(const struct bsw_codec *codec, double bits); // AUTO, with lists
 
+// Sets manifest->check of codes whose training is done, on rank 0:
+// coordinator/calibrate/code_check.h.
+typedef enum bsw_status (*bsw_code_measure)(const bsw_vectors *vectors,
+                                            const struct bsw_sample_far *far,
+                                            enum bsw_cpu_level level, struct bsw_manifest *manifest,
+                                            struct bsw_error *err);
+
 // The same on all ranks but for progress and level. Texts are borrowed. What is 0 or NULL is left
 // to the defaults of the command.
 struct bsw_encode_settings {
@@ -49,6 +56,7 @@ struct bsw_encode_settings {
         *table_of; // what a table of recalls will be made of, afterwards; NULL: there is none
     struct bsw_device_choice device; // text NULL: auto
     enum bsw_cpu_level level;
+    bsw_code_measure measure;            // NULL: nothing is measured
     struct bsw_progress *progress;       // rank 0, borrowed; NULL: nothing is shown
     const struct bsw_job_events *events; // borrowed, or NULL
 };
@@ -70,6 +78,7 @@ struct bsw_encode_stats {
     double codec_number; // of the manifest
     uint64_t index_bytes, input_bytes;
     double lists_seconds, train_seconds, encode_seconds;
+    struct bsw_code_check check;
     int is_found;                            // was whole, and only its table is left to be made
     char device[24];                         // label of this rank's, or "cpu"
     char device_note[BSW_DEVICE_NOTE_BYTES]; // why `auto` has left one alone
