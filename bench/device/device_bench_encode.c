@@ -15,7 +15,7 @@
 
 struct encoding {
     struct device_bench *bench;
-    struct bsw_device_frame frame;
+    struct bsw_saq_frame frame;
     struct bsw_device_raw_rows rows;
     struct bsw_device_saq_codes codes; // xfbq: planes alone
     struct bsw_device_buffer memory;

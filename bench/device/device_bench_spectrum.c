@@ -78,7 +78,7 @@ static double tail_unit_of(const struct bsw_code_layout *layout, uint32_t stage_
 
 struct coding {
     struct device_bench *bench;
-    struct bsw_device_frame frame;
+    struct bsw_saq_frame frame;
     struct device_bench_weights weights;
     struct bsw_code_arrays arrays;
     struct bsw_device_buffer memory;

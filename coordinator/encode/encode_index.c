@@ -491,7 +491,7 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
         .encode_seconds = job->encode_seconds,
         .check = manifest->check,
         .is_found = job->is_found != 0};
-    bsw_code_layout_format(&manifest->layout, out->segments, sizeof out->segments);
+    bsw_codec_format_segments(manifest, out->segments, sizeof out->segments);
     snprintf(out->device, sizeof out->device, "%s",
              job->device.device ? bsw_device_label(job->device.device) : "cpu");
     memcpy(out->device_note, job->device.note, sizeof out->device_note);

@@ -9,7 +9,7 @@
 static void tell_segments(struct bsw_facts *facts, const struct bsw_manifest *manifest)
 {
     char text[512];
-    bsw_code_layout_format(&manifest->layout, text, sizeof text);
+    bsw_codec_format_segments(manifest, text, sizeof text);
     bsw_facts_say(facts, ", segments %s", text);
     bsw_facts_open_list(facts, "segments");
     for (uint32_t s = 0; s < manifest->layout.num_segments; s++) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/plan/plan_report.h"
 
+#include "shard/codecs/codec.h"
+
 #define MOST_LINES 12 // of the table of misses
 
 void bsw_plan_index_facts(struct bsw_facts *facts, const struct bsw_plan_settings *settings,
@@ -9,7 +11,7 @@ void bsw_plan_index_facts(struct bsw_facts *facts, const struct bsw_plan_setting
     const struct bsw_manifest *manifest = &index->manifest;
     uint64_t batch = settings->search.batch;
     char segments[512];
-    bsw_code_layout_format(&manifest->layout, segments, sizeof segments);
+    bsw_codec_format_segments(manifest, segments, sizeof segments);
     bsw_fact_integer(facts, "rows", settings->rows, "%d rows");
     bsw_fact_integer(facts, "dims", settings->dims, " x %d dims");
     bsw_fact_text(facts, "codec", bsw_codec_name(manifest->codec), ", %s");

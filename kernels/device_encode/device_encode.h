@@ -23,6 +23,7 @@
 #include "common/codes/code_layout.h"
 #include "common/codes/metric.h"
 #include "common/rows/vectors.h"
+#include "kernels/encode/encode.h"
 
 BSW_C_BEGIN
 
@@ -41,26 +42,17 @@ BSW_DEVICE_CALL int bsw_device_encode_xfbq(const struct bsw_device_raw_rows *row
                                            uint32_t bits, uint32_t *planes, uint8_t *faults,
                                            bsw_stream stream);
 
-// The frame of saq codes, as struct bsw_saq_frame, its arrays in device memory.
-struct bsw_device_frame {
-    struct bsw_code_layout layout;
-    enum bsw_metric metric;
-    const float *mean;     // [dims]
-    const float *rotation; // [dims][padded_dims], columns of padding are 0
-    float steps[BSW_MAX_SEGMENTS];
-    uint32_t stage_dims;
-};
-
-// Prepares rows and moves them to the frame's middle: centered [num_rows][dims], mean_dots
-// [num_rows], faults [num_rows].
-BSW_DEVICE_CALL int bsw_device_saq_center(const struct bsw_device_frame *frame,
+// Arrays of a frame are in device memory.
+//
+// Prepares rows and moves them to the frame's middle: centered [num_rows][row dims],
+// mean_dots [num_rows], faults [num_rows].
+BSW_DEVICE_CALL int bsw_device_saq_center(const struct bsw_saq_frame *frame,
                                           const struct bsw_device_raw_rows *rows, float *centered,
                                           float *mean_dots, uint8_t *faults, bsw_stream stream);
 
 // projected [num_rows][padded_dims]: each number one fma chain, ascending in the input dimension.
-BSW_DEVICE_CALL int bsw_device_saq_project(const struct bsw_device_frame *frame,
-                                           const float *centered, uint32_t num_rows,
-                                           float *projected, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_saq_project(const struct bsw_saq_frame *frame, const float *centered,
+                                           uint32_t num_rows, float *projected, bsw_stream stream);
 
 // Codes of projected rows. planes[s]: [bundles][bits][words][32] of segment s, wholly overwritten,
 // padding and lanes without a row 0; norms, scales, tails: [num_rows], as saq_quantize has them.
@@ -69,7 +61,7 @@ struct bsw_device_saq_codes {
     float *norms, *scales;
     uint32_t *tails;
 };
-BSW_DEVICE_CALL int bsw_device_saq_quantize(const struct bsw_device_frame *frame,
+BSW_DEVICE_CALL int bsw_device_saq_quantize(const struct bsw_saq_frame *frame,
                                             const float *projected, uint32_t num_rows,
                                             const struct bsw_device_saq_codes *codes,
                                             bsw_stream stream);

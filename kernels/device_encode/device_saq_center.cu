@@ -11,7 +11,7 @@ struct center_arguments {
     const void *numbers;
     const float *mean;
     uint32_t num_rows, dims;
-    bool is_cosine;
+    bool is_cosine, has_norms;
     float *centered, *mean_dots;
     uint8_t *faults;
 };
@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(encode_threads)
 #pragma unroll
         for (int r = 0; r < group_rows; r++) {
             const float o = __fsub_rn(__fmul_rn(to_float(row[r]), factors[r]), mean);
-            dots[r] = __fmaf_rn(mean, o, dots[r]);
+            dots[r] = __fmaf_rn(a.has_norms ? o : mean, o, dots[r]);
             if (group.exists >> r & 1) a.centered[first + r * a.dims + i] = o;
         }
     }
@@ -57,16 +57,23 @@ void (*const kernels[])(center_arguments) = {center_rows<float>, center_rows<hal
 } // namespace
 } // namespace bsw
 
-extern "C" int bsw_device_saq_center(const struct bsw_device_frame *frame,
+extern "C" int bsw_device_saq_center(const struct bsw_saq_frame *frame,
                                      const struct bsw_device_raw_rows *rows, float *centered,
                                      float *mean_dots, uint8_t *faults, bsw_stream stream)
 {
     using namespace bsw;
-    if (!is_valid_source(*rows) || rows->dims != frame->layout.dims) return cudaErrorInvalidValue;
+    if (!is_valid_source(*rows) || rows->dims != bsw_saq_row_dims(frame))
+        return cudaErrorInvalidValue;
     if (rows->num_rows == 0) return cudaSuccess;
-    const center_arguments a = {
-        rows->numbers, frame->mean, rows->num_rows, rows->dims, frame->metric == BSW_METRIC_COSINE,
-        centered,      mean_dots,   faults};
+    const center_arguments a = {rows->numbers,
+                                frame->mean,
+                                rows->num_rows,
+                                rows->dims,
+                                frame->metric == BSW_METRIC_COSINE,
+                                bsw_saq_has_norms(frame) != 0,
+                                centered,
+                                mean_dots,
+                                faults};
     return launch({dim3(num_encode_blocks(rows->num_rows)), dim3(encode_threads), 0, stream},
                   kernels[rows->type], a);
 }

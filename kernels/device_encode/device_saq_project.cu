@@ -198,7 +198,7 @@ const project_kernel &choose_kernel(uint32_t words)
 } // namespace
 } // namespace bsw
 
-extern "C" int bsw_device_saq_project(const struct bsw_device_frame *frame, const float *centered,
+extern "C" int bsw_device_saq_project(const struct bsw_saq_frame *frame, const float *centered,
                                       uint32_t num_rows, float *projected, bsw_stream stream)
 {
     using namespace bsw;
@@ -207,8 +207,9 @@ extern "C" int bsw_device_saq_project(const struct bsw_device_frame *frame, cons
         return cudaErrorInvalidValue;
     if (num_rows == 0) return cudaSuccess;
     const project_kernel &chosen = choose_kernel(layout.padded_dims / word_columns);
-    project_arguments a = {centered,    frame->rotation,    projected, num_rows,
-                           layout.dims, layout.padded_dims, 0};
+    project_arguments a = {centered, frame->rotation,         projected,
+                           num_rows, bsw_saq_row_dims(frame), layout.padded_dims,
+                           0};
     a.num_column_tiles = num_tiles(layout.padded_dims / word_columns, chosen);
     const uint64_t blocks =
         (static_cast<uint64_t>(num_rows) + tile_rows - 1) / tile_rows * a.num_column_tiles;

@@ -10,7 +10,7 @@ namespace
 
 // By value, in constant memory: below the 4 KB that a launch may carry.
 struct quantize_arguments {
-    bsw_device_frame frame;
+    bsw_saq_frame frame;
     bsw_device_saq_codes codes;
     const float *projected;
     uint32_t num_rows;
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(encode_threads)
 } // namespace
 } // namespace bsw
 
-extern "C" int bsw_device_saq_quantize(const struct bsw_device_frame *frame, const float *projected,
+extern "C" int bsw_device_saq_quantize(const struct bsw_saq_frame *frame, const float *projected,
                                        uint32_t num_rows, const struct bsw_device_saq_codes *codes,
                                        bsw_stream stream)
 {

@@ -32,7 +32,21 @@ struct bsw_saq_frame {
     const float *rotation;
     float steps[BSW_MAX_SEGMENTS]; // t_s, relative to the document's rms, > 0
     uint32_t stage_dims;           // dimensions of the first stage, a multiple of 32 or layout.dims
+    // Of rows, where codes leave some axes out and have fewer; else 0. mean and the inputs of
+    // rotation are so many then.
+    uint32_t row_dims;
 };
+
+static inline uint32_t bsw_saq_row_dims(const struct bsw_saq_frame *frame)
+{
+    return frame->row_dims > 0 ? frame->row_dims : frame->layout.dims;
+}
+
+// Under l2 the norm of a row has what codes leave out.
+static inline int bsw_saq_has_norms(const struct bsw_saq_frame *frame)
+{
+    return frame->row_dims > 0 && frame->metric == BSW_METRIC_L2;
+}
 
 struct bsw_encode_table {
     const char *level;
@@ -53,12 +67,13 @@ struct bsw_encode_table {
 
     // centered[r][j] = x * factors[r] - mean[j], each operation rounded to float32; mean_dots[r] =
     // sum over j of mean[j] * centered[r][j] in lanes and tree of kernel_sums.h. rows and centered
-    // [num_rows][dims], dense.
+    // [num_rows][row dims], dense. Where bsw_saq_has_norms, mean_dots[r] = sum of centered[r][j]^2,
+    // in the same order, takes its place.
     void (*saq_center)(const struct bsw_saq_frame *frame, const float *rows, size_t num_rows,
                        const float *factors, float *centered, float *mean_dots);
 
     // projected[r][i] = fma chain over j ascending of centered[r][j] * rotation[j][i], from +0.0.
-    // centered [num_rows][dims]; projected [num_rows][padded_dims], 64-byte aligned. Best for
+    // centered [num_rows][row dims]; projected [num_rows][padded_dims], 64-byte aligned. Best for
     // num_rows from 32 to 128.
     void (*saq_project)(const struct bsw_saq_frame *frame, const float *centered, size_t num_rows,
                         float *projected);

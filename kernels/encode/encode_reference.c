@@ -82,21 +82,21 @@ static void reference_saq_center(const struct bsw_saq_frame *frame, const float 
                                  size_t num_rows, const float *factors, float *centered,
                                  float *mean_dots)
 {
-    size_t dims = frame->layout.dims;
+    size_t dims = bsw_saq_row_dims(frame);
     for (size_t r = 0; r < num_rows; r++) {
         float *o = centered + r * dims;
         for (size_t j = 0; j < dims; j++) {
             float y = rows[r * dims + j] * factors[r];
             o[j] = y - frame->mean[j];
         }
-        mean_dots[r] = bsw_lane_dot_float(frame->mean, o, dims);
+        mean_dots[r] = bsw_lane_dot_float(bsw_saq_has_norms(frame) ? o : frame->mean, o, dims);
     }
 }
 
 static void reference_saq_project(const struct bsw_saq_frame *frame, const float *centered,
                                   size_t num_rows, float *projected)
 {
-    size_t dims = frame->layout.dims, padded_dims = frame->layout.padded_dims;
+    size_t dims = bsw_saq_row_dims(frame), padded_dims = frame->layout.padded_dims;
     for (size_t r = 0; r < num_rows; r++) {
         for (size_t i = 0; i < padded_dims; i++) {
             float sum = 0.0f;

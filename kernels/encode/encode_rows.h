@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/encode/encode.h"
+#include "kernels/kernel_sums.h"
 
 #if defined(TILE_ROWS) // nothing without them
 
@@ -80,7 +81,7 @@ static void xfbq(const float *rows, size_t num_rows, size_t dims, const float *f
 static void saq_center(const struct bsw_saq_frame *frame, const float *rows, size_t num_rows,
                        const float *factors, float *centered, float *mean_dots)
 {
-    size_t dims = frame->layout.dims;
+    size_t dims = bsw_saq_row_dims(frame);
     for (size_t r = 0; r < num_rows; r++) {
         const float *x = rows + r * dims;
         float *o = centered + r * dims;
@@ -89,7 +90,7 @@ static void saq_center(const struct bsw_saq_frame *frame, const float *rows, siz
         size_t i = 0;
         for (; i + 32 <= dims; i += 32) dot = center_word(x + i, mean + i, factor, 32, dot, o + i);
         if (i < dims) dot = center_word(x + i, mean + i, factor, dims - i, dot, o + i);
-        mean_dots[r] = tree_sum(dot);
+        mean_dots[r] = bsw_saq_has_norms(frame) ? bsw_lane_dot_float(o, o, dims) : tree_sum(dot);
     }
 }
 
@@ -139,7 +140,7 @@ static void saq_project(const struct bsw_saq_frame *frame, const float *centered
                         float *projected)
 {
     _Alignas(64) float panel[DEPTH * PANEL];
-    size_t dims = frame->layout.dims, padded_dims = frame->layout.padded_dims;
+    size_t dims = bsw_saq_row_dims(frame), padded_dims = frame->layout.padded_dims;
     for (size_t j = 0; j < dims; j += DEPTH) {
         size_t depth = dims - j < DEPTH ? dims - j : DEPTH;
         for (size_t i = 0; i < padded_dims; i += PANEL) {

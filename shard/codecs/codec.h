@@ -44,6 +44,7 @@ struct bsw_codec_settings {
     int has_radii;        // of product codes: radii of queries' projections (product_radii.h)
     uint64_t seed;
     int may_have_fewer_bits; // set by check_settings: bits is a limit
+    int variant;             // of training; 0: the usual one. Set by vary
 };
 
 // An index that plan lays out without its rows.
@@ -139,6 +140,9 @@ struct bsw_codec_table {
     // Whether it takes rows of this type and so many dims; source is for messages.
     enum bsw_status (*check_rows)(const struct bsw_codec_settings *settings, const char *source,
                                   enum bsw_vector_type type, uint32_t dims, struct bsw_error *err);
+    // Another way to train where the usual one gives poor codes of a sample, and nothing that was
+    // asked for rules it out: 0 where there is none any more. NULL: there is none.
+    int (*vary)(struct bsw_codec_settings *settings);
     // Rank 0: sets layout, bits, stage_dims and what else of the manifest is the codec's. dims: of
     // rows. sample: NULL without needs_sample. model: NULL without has_model; the manifest borrows.
     enum bsw_status (*train)(const struct bsw_codec_settings *settings, uint32_t dims,
@@ -265,6 +269,9 @@ enum bsw_status bsw_codec_index_model_open(const char *folder, struct bsw_manife
 // The manifest borrows what rows and queries are coded with.
 void bsw_codec_model_lend(const struct bsw_codec_model *model, struct bsw_manifest *manifest);
 void bsw_codec_model_close(struct bsw_codec_model *model); // accepts {0}
+
+// "32x4,96x2", also what has no bits: "32x3,64x0".
+void bsw_codec_format_segments(const struct bsw_manifest *manifest, char *text, size_t capacity);
 
 // ---- shared by codecs ----
 

@@ -38,10 +38,10 @@ enum bsw_status bsw_saq_part_create(struct bsw_manifest *manifest, struct bsw_er
 
 // Copies the columns of the segments, which in the file stand without the padding between them: it
 // is 0 by definition.
-static void copy_columns(const struct bsw_code_layout *layout, float *padded, unsigned char *dense,
-                         int is_packing)
+static void copy_columns(const struct bsw_code_layout *layout, uint32_t row_dims, float *padded,
+                         unsigned char *dense, int is_packing)
 {
-    for (uint32_t j = 0; j < layout->dims; j++) {
+    for (uint32_t j = 0; j < row_dims; j++) {
         for (uint32_t s = 0; s < layout->num_segments; s++) {
             const struct bsw_segment *segment = &layout->segments[s];
             float *row = padded + (size_t)j * layout->padded_dims + segment->padded_dim;
@@ -56,19 +56,20 @@ static enum bsw_status pack_part(const struct bsw_manifest *manifest, struct bsw
                                  struct bsw_error *err)
 {
     const struct bsw_saq_part *saq = bsw_saq_part_of(manifest);
-    size_t dims = manifest->layout.dims;
+    size_t dims = bsw_manifest_row_dims(manifest), numbers = dims * manifest->layout.dims;
     unsigned char *rotation;
-    BSW_TRY(bsw_allocate(&rotation, dims * dims, sizeof(float), "frame", err));
-    copy_columns(&manifest->layout, saq->rotation, rotation, 1);
+    BSW_TRY(bsw_allocate(&rotation, numbers, sizeof(float), "frame", err));
+    copy_columns(&manifest->layout, (uint32_t)dims, saq->rotation, rotation, 1);
     Bsw__Frame frame = BSW__FRAME__INIT;
     frame.mean = (ProtobufCBinaryData){dims * sizeof(float), (uint8_t *)saq->mean};
-    frame.rotation = (ProtobufCBinaryData){dims * dims * sizeof(float), rotation};
+    frame.rotation = (ProtobufCBinaryData){numbers * sizeof(float), rotation};
     frame.n_steps = manifest->layout.num_segments;
     frame.steps = (float *)saq->steps;
     frame.scale_exponent = manifest->scale_exponent;
     frame.tail_exponent = manifest->tail_exponent;
     frame.stage_dims = manifest->stage_dims;
     frame.axes = (char *)saq->axes;
+    frame.row_dims = manifest->row_dims;
     enum bsw_status status = bsw_message_pack(&frame.base, out, err);
     bsw_free(&rotation);
     return status;
@@ -90,9 +91,10 @@ static enum bsw_status bad(const char *name, const char *what, struct bsw_error 
 static enum bsw_status check_frame(const char *name, const Bsw__Frame *frame,
                                    const struct bsw_manifest *manifest, struct bsw_error *err)
 {
-    uint32_t dims = manifest->layout.dims;
-    if (dims > BSW_SAQ_MAX_DIMS || frame->mean.len != dims * sizeof(float) ||
-        frame->rotation.len != (size_t)dims * dims * sizeof(float) ||
+    uint32_t dims = manifest->layout.dims, row_dims = frame->row_dims > 0 ? frame->row_dims : dims;
+    if (row_dims > BSW_SAQ_MAX_DIMS || frame->mean.len != row_dims * sizeof(float) ||
+        frame->rotation.len != (size_t)row_dims * dims * sizeof(float) ||
+        (frame->row_dims > 0) != (manifest->code_rule == BSW_SAQ_FEWER_AXES) || row_dims < dims ||
         frame->n_steps != manifest->layout.num_segments) {
         return bad(name, "the frame does not fit dims and segments", err);
     }
@@ -108,14 +110,15 @@ static enum bsw_status check_frame(const char *name, const Bsw__Frame *frame,
 static enum bsw_status take_frame(const char *name, const Bsw__Frame *frame,
                                   struct bsw_manifest *manifest, struct bsw_error *err)
 {
-    size_t dims = manifest->layout.dims, weights = dims * manifest->layout.padded_dims;
     BSW_TRY(check_frame(name, frame, manifest, err));
+    manifest->row_dims = frame->row_dims;
+    size_t dims = bsw_manifest_row_dims(manifest), weights = dims * manifest->layout.padded_dims;
     BSW_TRY(bsw_saq_part_create(manifest, err));
     struct bsw_saq_part *saq = bsw_saq_part_of(manifest);
     BSW_TRY(bsw_allocate(&saq->mean, dims, sizeof(float), "frame", err));
     BSW_TRY(bsw_allocate_zero(&saq->rotation, weights, sizeof(float), "frame", err));
     memcpy(saq->mean, frame->mean.data, frame->mean.len);
-    copy_columns(&manifest->layout, saq->rotation, frame->rotation.data, 0);
+    copy_columns(&manifest->layout, (uint32_t)dims, saq->rotation, frame->rotation.data, 0);
     int is_good = is_finite_array(saq->rotation, weights) && is_finite_array(saq->mean, dims);
     for (size_t s = 0; s < frame->n_steps; s++) {
         saq->steps[s] = frame->steps[s];
@@ -192,7 +195,8 @@ static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
         BSW_TRY(bsw_adopt_frame(o->model, dims, manifest, err));
         if (sample->centroids) sample->mean = bsw_saq_part_of(manifest)->mean;
     } else {
-        const struct bsw_saq_training training = {o->bits, o->segments, o->random_axes, o->seed};
+        const struct bsw_saq_training training = {o->bits, o->segments, o->random_axes, o->seed,
+                                                  o->variant > 0};
         BSW_TRY(bsw_train_saq_frame(sample, &training, manifest, err));
     }
     BSW_TRY(settle_stage(o, sample, manifest, err));
@@ -211,9 +215,10 @@ static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_m
     }
     for (uint32_t i = 0; i < dims; i++) energies[i] = pow(0.97, i);
     if (o->segments) {
-        BSW_TRY(bsw_code_layout_parse(o->segments, dims, &manifest->layout, err));
+        BSW_TRY(bsw_saq_parse_segments(o->segments, dims, &manifest->layout, err));
+        if (manifest->layout.dims < dims) manifest->row_dims = dims;
     } else {
-        BSW_TRY(bsw_allocate_bits(energies, dims, o->bits, &manifest->layout, err));
+        BSW_TRY(bsw_allocate_bits(energies, dims, o->bits, 1, &manifest->layout, err));
     }
     manifest->stage_dims = o->stage > 0 ? (uint32_t)o->stage : manifest->layout.dims;
     return BSW_OK;
@@ -228,7 +233,8 @@ void bsw_frame_of_manifest(const struct bsw_manifest *manifest, struct bsw_saq_f
                                   .metric = manifest->metric,
                                   .mean = saq->mean,
                                   .rotation = saq->rotation,
-                                  .stage_dims = manifest->stage_dims};
+                                  .stage_dims = manifest->stage_dims,
+                                  .row_dims = manifest->row_dims};
     memcpy(out->steps, saq->steps, sizeof out->steps);
 }
 
@@ -246,8 +252,9 @@ void bsw_store_affine(const struct bsw_manifest *manifest, size_t count, const f
         arrays->scales[row + r] = half;
         arrays->tails[row + r] =
             bsw_half_up(bsw_half_to_float(half) * sqrt((double)tails[r]) * tail_unit);
-        arrays->biases[row + r] =
-            manifest->metric == BSW_METRIC_L2 ? 0.0f - norms[r] : mean_dots[r];
+        arrays->biases[row + r] = manifest->metric != BSW_METRIC_L2 ? mean_dots[r]
+                                  : manifest->row_dims > 0          ? 0.0f - mean_dots[r]
+                                                                    : 0.0f - norms[r];
     }
 }
 
@@ -299,9 +306,10 @@ static const float *centroid_in_frame(const struct bsw_codec_tile *tile,
                                       const struct bsw_saq_frame *frame, uint32_t list,
                                       float *centered, struct centroid_cache *cache)
 {
-    const float *centroid = tile->manifest->lists.centroids + (size_t)list * frame->layout.dims;
+    uint32_t dims = bsw_saq_row_dims(frame);
+    const float *centroid = tile->manifest->lists.centroids + (size_t)list * dims;
     if (cache->list == list) return cache->projected;
-    for (uint32_t d = 0; d < frame->layout.dims; d++) centered[d] = centroid[d] - frame->mean[d];
+    for (uint32_t d = 0; d < dims; d++) centered[d] = centroid[d] - frame->mean[d];
     tile->kernels->saq_project(frame, centered, 1, cache->projected);
     cache->list = list;
     return cache->projected;
@@ -311,7 +319,7 @@ static const float *centroid_in_frame(const struct bsw_codec_tile *tile,
 static void subtract_centroids(const struct bsw_codec_tile *tile, const struct bsw_saq_frame *frame,
                                float *centered, double *norms)
 {
-    uint32_t dims = frame->layout.dims;
+    uint32_t dims = bsw_saq_row_dims(frame);
     tile->kernels->squared_norms(centered, tile->num_rows, dims, norms);
     for (size_t r = 0; r < tile->num_rows; r++) {
         const float *centroid = tile->manifest->lists.centroids + (size_t)tile->lists[r] * dims;
@@ -345,7 +353,8 @@ static void store_biases(const struct bsw_codec_tile *tile, const struct bsw_saq
 // Rows centred, then rotated; of residuals also a centroid.
 static size_t tile_scratch_bytes(const struct bsw_manifest *manifest, size_t num_rows)
 {
-    return (num_rows + 1) * (manifest->layout.padded_dims + manifest->layout.dims) * sizeof(float);
+    return (num_rows + 1) * (manifest->layout.padded_dims + bsw_manifest_row_dims(manifest)) *
+           sizeof(float);
 }
 
 static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code_arrays *arrays,
@@ -376,8 +385,8 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
                          bundle * BSW_BUNDLE_ROWS);
         if (tile->lists && frame.metric != BSW_METRIC_IP)
             store_biases(tile, &frame, done, count, projected + done * layout->padded_dims, norms,
-                         row_norms, mean_dots, centered + tile->num_rows * layout->dims, &cache,
-                         arrays, bundle * BSW_BUNDLE_ROWS);
+                         row_norms, mean_dots, centered + tile->num_rows * bsw_saq_row_dims(&frame),
+                         &cache, arrays, bundle * BSW_BUNDLE_ROWS);
     }
 }
 
@@ -387,7 +396,8 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
 static float query_factor(const struct bsw_manifest *manifest, const float *row)
 {
     if (manifest->metric != BSW_METRIC_IP) return 1.0f;
-    return bsw_ip_query_factor(bsw_saq_part_of(manifest)->mean, row, manifest->layout.dims);
+    return bsw_ip_query_factor(bsw_saq_part_of(manifest)->mean, row,
+                               bsw_manifest_row_dims(manifest));
 }
 
 static size_t query_scratch_bytes(const struct bsw_manifest *manifest)
@@ -416,9 +426,11 @@ static void encode_query(const struct bsw_codec_query *query, uint32_t *words,
     query->kernels->saq_center(&frame, query->row, 1, &query->factor, centered, &mean_dot);
     query->kernels->saq_project(&frame, centered, 1, projected);
     if (manifest->metric == BSW_METRIC_L2) {
-        *addend = bsw_lane_dot_float(projected, projected, layout->padded_dims);
+        *addend = bsw_saq_has_norms(&frame)
+                      ? mean_dot
+                      : bsw_lane_dot_float(projected, projected, layout->padded_dims);
     } else { // <q, mu> = <q - mu, mu> + <mu, mu>
-        *addend = mean_dot + bsw_lane_dot_float(frame.mean, frame.mean, layout->dims);
+        *addend = mean_dot + bsw_lane_dot_float(frame.mean, frame.mean, bsw_saq_row_dims(&frame));
     }
     apply_steps(manifest, projected);
     float scale = bsw_query_planes_scaled(layout, projected, query->query_bits, words);
@@ -443,6 +455,13 @@ static float step_of(const struct bsw_manifest *manifest, uint32_t segment)
     return bsw_saq_part_of(manifest)->steps[segment];
 }
 
+// Axes of little energy need no bits: rows of a steep spectrum are then told apart by the others.
+static int vary(struct bsw_codec_settings *o)
+{
+    int is_auto = strcmp(o->segments, "auto") == 0 && !o->random_axes && !o->model;
+    return is_auto && o->variant++ == 0;
+}
+
 static const struct bsw_codec_table table = {
     .metrics = 1u << BSW_METRIC_COSINE | 1u << BSW_METRIC_IP | 1u << BSW_METRIC_L2,
     .has_matrix = 1,
@@ -453,6 +472,7 @@ static const struct bsw_codec_table table = {
     .center = center,
     .check_settings = check_settings,
     .check_rows = check_rows,
+    .vary = vary,
     .train = train,
     .forecast = forecast,
     .tile_scratch_bytes = tile_scratch_bytes,
@@ -466,6 +486,7 @@ static const struct bsw_codec_table table = {
 
 const struct bsw_codec bsw_codec_saq = {.name = "saq",
                                         .has_affine = 1,
+                                        .code_rule = BSW_SAQ_FEWER_AXES,
                                         .known_rule = BSW_KNOWN_RULE,
                                         .part_field = PART_FIELD,
                                         .pack_part = pack_part,

@@ -9,9 +9,13 @@
 
 #define BSW_SAQ_MAX_DIMS 4096 // the frame is dims^2 floats, its training dims^2 doubles three times
 
+// Codes of some axes alone: rows have more dims than codes. What those leave out of a row is in its
+// norm, the bias of l2.
+#define BSW_SAQ_FEWER_AXES 1
+
 struct bsw_saq_part {
-    float *mean;     // [dims]; owned
-    float *rotation; // [dims][padded_dims], columns of padding 0; owned
+    float *mean;     // [row dims]; owned
+    float *rotation; // [row dims][padded_dims], columns of padding 0; owned
     float steps[BSW_MAX_SEGMENTS];
     char axes[16]; // "principal", "random"
 };

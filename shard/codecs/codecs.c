@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "shard/codecs/codec.h"
@@ -164,6 +165,15 @@ void bsw_codec_model_lend(const struct bsw_codec_model *model, struct bsw_manife
 void bsw_codec_model_close(struct bsw_codec_model *model)
 {
     if (model->codec && model->codec->table->has_model) model->codec->table->close_model(model);
+}
+
+void bsw_codec_format_segments(const struct bsw_manifest *manifest, char *text, size_t capacity)
+{
+    bsw_code_layout_format(&manifest->layout, text, capacity);
+    size_t length = strlen(text);
+    if (manifest->codec->table->has_segments && manifest->row_dims > manifest->layout.dims)
+        snprintf(text + length, capacity - length, ",%ux0",
+                 manifest->row_dims - manifest->layout.dims);
 }
 
 // ---- shared by codecs ----

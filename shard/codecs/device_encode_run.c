@@ -45,9 +45,9 @@ struct encode_run {
     size_t block_bundles, piece_bundles; // at most
     struct piece_layout layout;          // of piece_bundles
     struct bsw_device_buffer memory;
-    struct bsw_device_frame frame; // saq alone
-    unsigned char *numbers[2];     // [piece_bundles * 32] raw rows in host memory
-    unsigned turn;                 // which of both the next piece takes
+    struct bsw_saq_frame frame; // saq alone
+    unsigned char *numbers[2];  // [piece_bundles * 32] raw rows in host memory
+    unsigned turn;              // which of both the next piece takes
     struct block_slot slots[2];
 };
 
@@ -64,6 +64,7 @@ static enum bsw_status wait_for(struct encode_run *run, enum bsw_device_queue qu
 static void make_layout(const struct encode_run *run, size_t num_bundles, struct piece_layout *out)
 {
     const struct bsw_code_layout *layout = &run->options->manifest->layout;
+    size_t row_dims = bsw_manifest_row_dims(run->options->manifest);
     size_t rows = num_bundles * BSW_BUNDLE_ROWS, *bytes = &out->bytes;
     *out = (struct piece_layout){0};
     for (int i = 0; i < 2; i++)
@@ -75,10 +76,10 @@ static void make_layout(const struct encode_run *run, size_t num_bundles, struct
     for (int i = 0; i < run->num_results; i++)
         out->results[i] = bsw_place_array(rows * result_bytes[i], ALIGNMENT, bytes);
     if (!run->is_saq) return;
-    out->mean = bsw_place_array(layout->dims * sizeof(float), ALIGNMENT, bytes);
+    out->mean = bsw_place_array(row_dims * sizeof(float), ALIGNMENT, bytes);
     out->rotation =
-        bsw_place_array(sizeof(float) * layout->dims * layout->padded_dims, ALIGNMENT, bytes);
-    out->centered = bsw_place_array(rows * layout->dims * sizeof(float), ALIGNMENT, bytes);
+        bsw_place_array(sizeof(float) * row_dims * layout->padded_dims, ALIGNMENT, bytes);
+    out->centered = bsw_place_array(rows * row_dims * sizeof(float), ALIGNMENT, bytes);
     out->projected = bsw_place_array(rows * layout->padded_dims * sizeof(float), ALIGNMENT, bytes);
 }
 
@@ -140,14 +141,15 @@ static enum bsw_status send_frame(struct encode_run *run, struct bsw_error *err)
     const struct bsw_manifest *manifest = run->options->manifest;
     const struct bsw_saq_part *saq = bsw_saq_part_of(manifest);
     const struct bsw_code_layout *layout = &manifest->layout;
-    size_t mean_bytes = layout->dims * sizeof(float);
+    size_t mean_bytes = bsw_manifest_row_dims(manifest) * sizeof(float);
     unsigned char *mean = run->memory.data + run->layout.mean,
                   *rotation = run->memory.data + run->layout.rotation;
-    run->frame = (struct bsw_device_frame){.layout = *layout,
-                                           .metric = manifest->metric,
-                                           .mean = (const float *)(void *)mean,
-                                           .rotation = (const float *)(void *)rotation,
-                                           .stage_dims = manifest->stage_dims};
+    run->frame = (struct bsw_saq_frame){.layout = *layout,
+                                        .metric = manifest->metric,
+                                        .mean = (const float *)(void *)mean,
+                                        .rotation = (const float *)(void *)rotation,
+                                        .stage_dims = manifest->stage_dims,
+                                        .row_dims = manifest->row_dims};
     memcpy(run->frame.steps, saq->steps, sizeof run->frame.steps);
     struct bsw_device_blocks blocks;
     BSW_TRY(bsw_device_blocks_open(run->device, BSW_DEVICE_BLOCK_BYTES, &blocks, err));
@@ -301,7 +303,7 @@ static enum bsw_status queue_piece(struct encode_run *run, struct block_slot *sl
     if (count > slot->num_rows - row) count = slot->num_rows - row;
     unsigned char *numbers = run->memory.data + run->layout.numbers[run->turn];
     const struct bsw_device_raw_rows rows = {.type = manifest->source_type,
-                                             .dims = manifest->layout.dims,
+                                             .dims = bsw_manifest_row_dims(manifest),
                                              .num_rows = (uint32_t)count,
                                              .numbers = numbers};
     BSW_TRY(bsw_device_upload(device, BSW_QUEUE_COPY, numbers, run->numbers[run->turn],

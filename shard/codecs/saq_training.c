@@ -4,6 +4,7 @@
 #include <cblas.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/integer_hash.h"
@@ -53,7 +54,7 @@ static enum bsw_status merge_groups(const uint32_t *bits, uint32_t num_groups, u
                                     struct bsw_code_layout *out, struct bsw_error *err)
 {
     bsw_code_layout_init(out);
-    for (uint32_t g = 0; g < num_groups;) {
+    for (uint32_t g = 0; g < num_groups && bits[g] > 0;) { // energies fall, and so do bits
         uint32_t merged = group_dims(g, dims), next = g + 1;
         while (next < num_groups && bits[next] == bits[g]) merged += group_dims(next++, dims);
         BSW_TRY(bsw_code_layout_append(out, merged, bits[g], err));
@@ -63,15 +64,16 @@ static enum bsw_status merge_groups(const uint32_t *bits, uint32_t num_groups, u
 }
 
 enum bsw_status bsw_allocate_bits(const double *energies, uint32_t dims, double bits,
-                                  struct bsw_code_layout *out, struct bsw_error *err)
+                                  uint32_t least, struct bsw_code_layout *out,
+                                  struct bsw_error *err)
 {
     uint32_t num_groups = (dims + GROUP_DIMS - 1) / GROUP_DIMS;
     uint32_t group_bits[BSW_SAQ_MAX_DIMS / GROUP_DIMS];
     double group_energies[BSW_SAQ_MAX_DIMS / GROUP_DIMS] = {0};
     for (uint32_t i = 0; i < dims; i++) group_energies[i / GROUP_DIMS] += energies[i];
-    for (uint32_t g = 0; g < num_groups; g++) group_bits[g] = 1;
+    for (uint32_t g = 0; g < num_groups; g++) group_bits[g] = least;
     uint64_t total = (uint64_t)floor(bits * dims + 1e-9);
-    uint64_t left = total > dims ? total - dims : 0;
+    uint64_t left = total > least * dims ? total - least * dims : 0;
     for (;;) {
         int g = best_group(group_energies, group_bits, num_groups, dims, left);
         if (g < 0) break;
@@ -79,6 +81,23 @@ enum bsw_status bsw_allocate_bits(const double *energies, uint32_t dims, double 
         left -= group_dims((uint32_t)g, dims);
     }
     return merge_groups(group_bits, num_groups, dims, out, err);
+}
+
+// "32x3,64x0": without the last segment, where it has no bits.
+enum bsw_status bsw_saq_parse_segments(const char *text, uint32_t dims, struct bsw_code_layout *out,
+                                       struct bsw_error *err)
+{
+    char coded[512];
+    const char *last = strrchr(text, ',');
+    size_t length = strlen(text);
+    if (!last || length >= sizeof coded || strcmp(text + length - 2, "x0") != 0)
+        return bsw_code_layout_parse(text, dims, out, err);
+    char *end;
+    unsigned long left_out = strtoul(last + 1, &end, 10);
+    if (strcmp(end, "x0") != 0 || left_out < 1 || left_out >= dims)
+        return bsw_code_layout_parse(text, dims, out, err);
+    snprintf(coded, sizeof coded, "%.*s", (int)(last - text), text);
+    return bsw_code_layout_parse(coded, dims - (uint32_t)left_out, out, err);
 }
 
 // ---- frame ----
@@ -170,7 +189,7 @@ static void store_segment(const double *product, const struct bsw_segment *segme
                           struct bsw_manifest *manifest)
 {
     size_t padded = manifest->layout.padded_dims;
-    for (uint32_t j = 0; j < manifest->layout.dims; j++) {
+    for (uint32_t j = 0; j < bsw_manifest_row_dims(manifest); j++) {
         for (uint32_t i = 0; i < segment->dims; i++) {
             bsw_saq_part_of(manifest)->rotation[j * padded + segment->padded_dim + i] =
                 (float)product[(size_t)j * segment->dims + i];
@@ -243,8 +262,8 @@ static enum bsw_status allocate_tiles(const struct bsw_manifest *manifest, float
                                       float **projected, struct bsw_error *err)
 {
     *projected = NULL;
-    BSW_TRY(bsw_allocate(centered, (size_t)BSW_SAMPLE_TILE * manifest->layout.dims, sizeof(float),
-                         "sample", err));
+    BSW_TRY(bsw_allocate(centered, (size_t)BSW_SAMPLE_TILE * bsw_manifest_row_dims(manifest),
+                         sizeof(float), "sample", err));
     enum bsw_status status =
         bsw_allocate(projected, (size_t)BSW_SAMPLE_TILE * manifest->layout.padded_dims,
                      sizeof(float), "sample", err);
@@ -257,15 +276,18 @@ static enum bsw_status choose_layout(const struct bsw_saq_training *training,
                                      struct bsw_manifest *manifest, struct bsw_error *err)
 {
     if (strcmp(training->segments, "auto") == 0) {
-        BSW_TRY(bsw_allocate_bits(energies, dims, training->bits, &manifest->layout, err));
+        BSW_TRY(bsw_allocate_bits(energies, dims, training->bits, training->may_leave_axes ? 0 : 1,
+                                  &manifest->layout, err));
     } else {
-        BSW_TRY(bsw_code_layout_parse(training->segments, dims, &manifest->layout, err));
+        BSW_TRY(bsw_saq_parse_segments(training->segments, dims, &manifest->layout, err));
     }
     uint64_t bits = 0;
     for (uint32_t s = 0; s < manifest->layout.num_segments; s++) {
         bits += (uint64_t)manifest->layout.segments[s].dims * manifest->layout.segments[s].bits;
     }
-    manifest->bits = (double)bits / dims;
+    manifest->bits = bits > dims ? (double)bits / dims : 1;
+    manifest->row_dims = manifest->layout.dims < dims ? dims : 0;
+    manifest->code_rule = manifest->row_dims > 0 ? BSW_SAQ_FEWER_AXES : 0;
     return bsw_code_layout_check(&manifest->layout, 1, err);
 }
 
@@ -319,8 +341,8 @@ enum bsw_status bsw_train_saq_frame(struct bsw_sample *sample,
     bsw_free(&projected);
     snprintf(bsw_saq_part_of(manifest)->axes, sizeof bsw_saq_part_of(manifest)->axes, "%s",
              training->random_axes ? "random" : "principal");
-    uint32_t half = (dims / 2 + 31) / 32 * 32;
-    manifest->stage_dims = half > 0 && half < dims ? half : dims; // 1 dim: no half
+    uint32_t coded = manifest->layout.dims, half = (coded / 2 + 31) / 32 * 32;
+    manifest->stage_dims = half > 0 && half < coded ? half : coded; // 1 dim: no half
     return status;
 }
 
@@ -409,9 +431,11 @@ enum bsw_status bsw_adopt_frame(const char *folder, uint32_t dims, struct bsw_ma
     struct bsw_manifest model;
     BSW_TRY(bsw_manifest_read(folder, &model, err));
     enum bsw_status status =
-        bsw_codec_check_model(folder, &model, model.layout.dims, manifest, dims, err);
+        bsw_codec_check_model(folder, &model, bsw_manifest_row_dims(&model), manifest, dims, err);
     if (status == BSW_OK) {
         manifest->layout = model.layout;
+        manifest->row_dims = model.row_dims;
+        manifest->code_rule = model.code_rule;
         manifest->bits = model.bits;
         manifest->stage_dims = model.stage_dims;
         manifest->part = model.part;

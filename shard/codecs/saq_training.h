@@ -21,7 +21,8 @@ struct bsw_saq_training {
     double bits;          // average asked for, 1 .. 8
     const char *segments; // "auto" or "32x4,96x2"
     int random_axes;
-    uint64_t seed; // of the rotations
+    uint64_t seed;      // of the rotations
+    int may_leave_axes; // "auto": axes may have no bits
 };
 
 // Fills the manifest's part (codec_saq.h), layout and stage_dims (half of them; see
@@ -41,10 +42,15 @@ enum bsw_status bsw_adopt_frame(const char *folder, uint32_t dims, struct bsw_ma
 enum bsw_status bsw_train_saq_exponents(struct bsw_sample *sample, struct bsw_manifest *manifest,
                                         struct bsw_error *err);
 
-// Bits for groups of 32 dimensions of given energies (descending): each further bit goes to the
-// group where it removes most squared error, up to floor(bits * dims) in all; equal neighbours
-// merge into a segment.
+// Bits for groups of 32 dimensions of given energies (descending), `least` each, 0 or 1: each
+// further bit goes to the group where it removes most squared error, up to floor(bits * dims) in
+// all; equal neighbours merge into a segment. The layout ends where groups have no bits.
 enum bsw_status bsw_allocate_bits(const double *energies, uint32_t dims, double bits,
-                                  struct bsw_code_layout *out, struct bsw_error *err);
+                                  uint32_t least, struct bsw_code_layout *out,
+                                  struct bsw_error *err);
+
+// As bsw_code_layout_parse, of fewer dims where the last segment has no bits: "32x3,64x0".
+enum bsw_status bsw_saq_parse_segments(const char *text, uint32_t dims, struct bsw_code_layout *out,
+                                       struct bsw_error *err);
 
 #endif

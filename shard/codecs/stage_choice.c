@@ -76,6 +76,7 @@ static void add_row(struct projected_sample *sample, const struct bsw_manifest *
             sample->beyonds[row * sample->num_blocks + block] = (float)sqrt(beyond);
         }
     }
+    if (manifest->row_dims > 0 && manifest->metric == BSW_METRIC_L2) norm = (double)mean_dot;
     sample->biases[row] = manifest->metric == BSW_METRIC_L2 ? (float)-norm : mean_dot;
 }
 
@@ -91,10 +92,10 @@ static void free_tiles(struct frame_tiles *tiles)
     bsw_free(&tiles->projected);
 }
 
-static enum bsw_status allocate_tiles(const struct bsw_code_layout *layout,
+static enum bsw_status allocate_tiles(const struct bsw_code_layout *layout, size_t row_dims,
                                       struct frame_tiles *tiles, struct bsw_error *err)
 {
-    size_t numbers = (size_t)TILE_ROWS * layout->dims;
+    size_t numbers = (size_t)TILE_ROWS * row_dims;
     BSW_TRY(bsw_allocate(&tiles->rows, numbers, sizeof(float), "sample", err));
     BSW_TRY(bsw_allocate(&tiles->centered, numbers, sizeof(float), "sample", err));
     return bsw_allocate(&tiles->projected, (size_t)TILE_ROWS * layout->padded_dims, sizeof(float),
@@ -107,7 +108,7 @@ static enum bsw_status collect(struct bsw_sample *sample, const struct bsw_manif
                                struct bsw_error *err)
 {
     uint64_t stride = (sample->num_rows + out->max_rows - 1) / out->max_rows, place = 0;
-    size_t dims = manifest->layout.dims;
+    size_t dims = bsw_manifest_row_dims(manifest);
     struct bsw_saq_frame frame;
     bsw_frame_of_manifest(manifest, &frame);
     bsw_sample_rewind(sample, "training, stage");
@@ -247,7 +248,8 @@ enum bsw_status bsw_choose_stage(struct bsw_sample *sample, struct bsw_manifest 
     struct frame_tiles tiles = {0};
     manifest->stage_dims = manifest->layout.dims;
     enum bsw_status status = init(&projection, manifest, err);
-    if (status == BSW_OK) status = allocate_tiles(&manifest->layout, &tiles, err);
+    if (status == BSW_OK)
+        status = allocate_tiles(&manifest->layout, bsw_manifest_row_dims(manifest), &tiles, err);
     if (status == BSW_OK) status = collect(sample, manifest, &tiles, &projection, err);
     if (status == BSW_OK) status = count_and_choose(&projection, manifest, err);
     free_tiles(&tiles);

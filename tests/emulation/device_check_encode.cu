@@ -189,6 +189,7 @@ struct saq_case {
     uint32_t dims, num_rows, stage_dims;
     bsw_metric metric;
     bsw_vector_type type;
+    uint32_t coded; // dims of codes that leave some axes out; 0: dims
 };
 
 std::string describe(const saq_case &c)
@@ -214,15 +215,16 @@ class frames
     {
         return host_;
     }
-    bsw_device_frame device() const
+    bsw_saq_frame device() const
     {
-        bsw_device_frame out = {};
+        bsw_saq_frame out = {};
         out.layout = host_.layout;
         out.metric = host_.metric;
         out.mean = d_mean_.get();
         out.rotation = d_rotation_.get();
         memcpy(out.steps, host_.steps, sizeof out.steps);
         out.stage_dims = host_.stage_dims;
+        out.row_dims = host_.row_dims;
         return out;
     }
 
@@ -231,7 +233,9 @@ class frames
     {
         bsw_saq_frame out = {};
         bsw_error error;
-        if (bsw_code_layout_parse(c.segments, c.dims, &out.layout, &error) != BSW_OK)
+        out.row_dims = c.coded > 0 ? c.dims : 0;
+        if (bsw_code_layout_parse(c.segments, c.coded > 0 ? c.coded : c.dims, &out.layout,
+                                  &error) != BSW_OK)
             check_that(false, "%s: %s", c.segments, error.message);
         out.metric = c.metric;
         out.stage_dims = c.stage_dims;
@@ -242,7 +246,7 @@ class frames
     }
     std::vector<float> make_mean(uint64_t stream) const
     {
-        std::vector<float> out(host_.layout.dims);
+        std::vector<float> out(bsw_saq_row_dims(&host_));
         for (size_t j = 0; j < out.size(); j++)
             out[j] = stream % 2 ? 0.3f * uniform(stream + 11, j) : 0;
         return out;
@@ -251,8 +255,9 @@ class frames
     std::vector<float> make_rotation(uint64_t stream) const
     {
         const bsw_code_layout &layout = host_.layout;
-        std::vector<float> out(static_cast<size_t>(layout.dims) * layout.padded_dims);
-        for (uint32_t j = 0; j < layout.dims; j++) {
+        const uint32_t row_dims = bsw_saq_row_dims(&host_);
+        std::vector<float> out(static_cast<size_t>(row_dims) * layout.padded_dims);
+        for (uint32_t j = 0; j < row_dims; j++) {
             for (uint32_t s = 0; s < layout.num_segments; s++) {
                 const bsw_segment &segment = layout.segments[s];
                 for (uint32_t i = segment.padded_dim; i < segment.padded_dim + segment.dims; i++)
@@ -301,7 +306,7 @@ void check_quantize(const std::string &shape, const frames &both,
                     const std::vector<float> &projected, uint32_t num_rows)
 {
     const bsw_saq_frame &frame = both.host();
-    const bsw_device_frame device_frame = both.device();
+    const bsw_saq_frame device_frame = both.device();
     saq_results expected = quantize_on_host(frame, projected, num_rows);
     std::vector<std::unique_ptr<device_array<uint32_t>>> d_planes;
     device_array<float> d_projected(projected), d_norms(junk<float>(num_rows)),
@@ -332,7 +337,7 @@ std::vector<float> check_projection(const saq_case &c, const frames &both, uint6
 {
     const std::string shape = describe(c);
     const bsw_saq_frame &frame = both.host();
-    const bsw_device_frame device_frame = both.device();
+    const bsw_saq_frame device_frame = both.device();
     const uint32_t padded = frame.layout.padded_dims;
     std::vector<unsigned char> numbers = make_numbers(c.type, c.num_rows, c.dims, stream);
     prepared_rows from = prepare(c.metric, c.type, numbers, c.num_rows, c.dims);
@@ -389,14 +394,16 @@ void check_saq(const saq_case &c, uint64_t stream)
 void check_saq_shapes()
 {
     static const saq_case cases[] = {
-        {"31x1", 31, 70, 31, BSW_METRIC_COSINE, BSW_VECTOR_FLOAT32},
-        {"33x2", 33, 33, 32, BSW_METRIC_L2, BSW_VECTOR_INT8},
-        {"1x8", 1, 9, 1, BSW_METRIC_IP, BSW_VECTOR_FLOAT32},
-        {"20x3,1x8,33x5,10x1,32x6,8x7,64x4", 168, 139, 96, BSW_METRIC_L2, BSW_VECTOR_FLOAT32},
-        {"64x4,136x2", 200, 40, 64, BSW_METRIC_COSINE, BSW_VECTOR_FLOAT16},
-        {"32x8,96x7", 128, 32, 32, BSW_METRIC_IP, BSW_VECTOR_UINT8},
-        {"96x3", 96, 130, 96, BSW_METRIC_COSINE, BSW_VECTOR_UINT8},
-        {"320x6,640x2", 960, 10, 320, BSW_METRIC_L2, BSW_VECTOR_FLOAT32},
+        {"31x1", 31, 70, 31, BSW_METRIC_COSINE, BSW_VECTOR_FLOAT32, 0},
+        {"33x2", 33, 33, 32, BSW_METRIC_L2, BSW_VECTOR_INT8, 0},
+        {"1x8", 1, 9, 1, BSW_METRIC_IP, BSW_VECTOR_FLOAT32, 0},
+        {"20x3,1x8,33x5,10x1,32x6,8x7,64x4", 168, 139, 96, BSW_METRIC_L2, BSW_VECTOR_FLOAT32, 0},
+        {"64x4,136x2", 200, 40, 64, BSW_METRIC_COSINE, BSW_VECTOR_FLOAT16, 0},
+        {"32x8,96x7", 128, 32, 32, BSW_METRIC_IP, BSW_VECTOR_UINT8, 0},
+        {"96x3", 96, 130, 96, BSW_METRIC_COSINE, BSW_VECTOR_UINT8, 0},
+        {"320x6,640x2", 960, 10, 320, BSW_METRIC_L2, BSW_VECTOR_FLOAT32, 0},
+        {"32x3", 96, 70, 32, BSW_METRIC_L2, BSW_VECTOR_FLOAT32, 32},
+        {"32x3,5x1", 150, 33, 32, BSW_METRIC_IP, BSW_VECTOR_UINT8, 37},
     };
     uint64_t stream = 7500;
     for (const saq_case &c : cases) {
@@ -408,9 +415,9 @@ void check_saq_shapes()
 
 void check_encode_refusals()
 {
-    const saq_case c = {"32x2", 32, 1, 32, BSW_METRIC_L2, BSW_VECTOR_FLOAT32};
+    const saq_case c = {"32x2", 32, 1, 32, BSW_METRIC_L2, BSW_VECTOR_FLOAT32, 0};
     const frames both(c, 1);
-    const bsw_device_frame frame = both.device();
+    const bsw_saq_frame frame = both.device();
     bsw_device_raw_rows rows = {BSW_VECTOR_INT32, 32, 1, nullptr};
     check_that(bsw_device_encode_xfbq(&rows, 1, 3, nullptr, nullptr, nullptr) ==
                    cudaErrorInvalidValue,

@@ -182,10 +182,11 @@ static void check_xfbq_shapes(struct kernelcheck *check, size_t dims)
 
 // A frame on guarded memory; the mean was allocated first.
 static struct bsw_saq_frame make_frame(const struct kernelcheck *check, const char *segments,
-                                       uint32_t dims)
+                                       uint32_t coded, uint32_t dims)
 {
-    struct bsw_saq_frame frame = {.metric = BSW_METRIC_COSINE, .stage_dims = dims};
-    if (bsw_code_layout_parse(segments, dims, &frame.layout, NULL) != BSW_OK) __builtin_trap();
+    struct bsw_saq_frame frame = {
+        .metric = BSW_METRIC_COSINE, .stage_dims = coded, .row_dims = dims > coded ? dims : 0};
+    if (bsw_code_layout_parse(segments, coded, &frame.layout, NULL) != BSW_OK) __builtin_trap();
     size_t padded_dims = frame.layout.padded_dims;
     float *mean = allocate_floats(dims), *rotation = allocate_floats(dims * padded_dims);
     for (size_t j = 0; j < dims; j++) mean[j] = kernelcheck_float(check, 6, j);
@@ -207,7 +208,7 @@ static struct bsw_saq_frame make_frame(const struct kernelcheck *check, const ch
 static void check_center(struct kernelcheck *check, const struct bsw_saq_frame *frame,
                          size_t num_rows, int kind)
 {
-    size_t dims = frame->layout.dims;
+    size_t dims = bsw_saq_row_dims(frame);
     float *rows = allocate_floats(num_rows * dims), *factors = allocate_floats(num_rows);
     float *expected = allocate_floats(num_rows * dims), *found = allocate_floats(num_rows * dims);
     float *expected_dots = allocate_floats(num_rows), *dots = allocate_floats(num_rows);
@@ -240,7 +241,7 @@ static void check_negative_zero_sums(struct kernelcheck *check, uint32_t dims)
 static void check_project(struct kernelcheck *check, const struct bsw_saq_frame *frame,
                           size_t num_rows)
 {
-    size_t dims = frame->layout.dims, padded_dims = frame->layout.padded_dims;
+    size_t dims = bsw_saq_row_dims(frame), padded_dims = frame->layout.padded_dims;
     float *centered = allocate_floats(num_rows * dims);
     float *expected = allocate_floats(num_rows * padded_dims);
     float *found = allocate_floats(num_rows * padded_dims);
@@ -335,12 +336,15 @@ static void check_project_shapes(struct kernelcheck *check, const struct bsw_saq
     }
 }
 
-static void check_frame(struct kernelcheck *check, const char *segments, uint32_t dims)
+// dims: of rows, more than `coded` where codes leave some axes out.
+static void check_frame(struct kernelcheck *check, const char *segments, uint32_t coded,
+                        uint32_t dims)
 {
     static const size_t row_counts[] = {1, 31, 32, 33};
-    struct bsw_saq_frame frame = make_frame(check, segments, dims);
-    for (int kind = 0; kind < NUM_ROW_KINDS; kind++) {
-        check_center(check, &frame, row_counts[kind % 4], kind);
+    struct bsw_saq_frame frame = make_frame(check, segments, coded, dims);
+    for (int kind = 0; kind < 2 * NUM_ROW_KINDS; kind++) {
+        frame.metric = kind < NUM_ROW_KINDS ? BSW_METRIC_COSINE : BSW_METRIC_L2;
+        check_center(check, &frame, row_counts[kind % 4], kind % NUM_ROW_KINDS);
     }
     check_project_shapes(check, &frame);
     check_quantize_shapes(check, &frame);
@@ -349,6 +353,8 @@ static void check_frame(struct kernelcheck *check, const char *segments, uint32_
 
 static void check_saq(struct kernelcheck *check)
 {
+    check_frame(check, "32x3", 32, 96);
+    check_frame(check, "32x3,5x1", 37, 150);
     static const struct {
         uint32_t dims;
         const char *segments;
@@ -366,7 +372,7 @@ static void check_saq(struct kernelcheck *check)
         {1000, "32x8,301x4,667x2"},
     };
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
-        check_frame(check, layouts[i].segments, layouts[i].dims);
+        check_frame(check, layouts[i].segments, layouts[i].dims, layouts[i].dims);
     }
 }
 

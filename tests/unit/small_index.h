@@ -85,7 +85,7 @@ static inline void train_small_index(const struct small_index *what, const bsw_v
               &err);
     if (what->codec == &bsw_codec_saq) {
         const struct bsw_saq_training training = {
-            what->bits, what->segments ? what->segments : "auto", what->random_axes, what->seed};
+            what->bits, what->segments ? what->segments : "auto", what->random_axes, what->seed, 0};
         assert_ok(bsw_train_saq_frame(&sample, &training, manifest, &err), &err);
         assert_ok(bsw_train_saq_exponents(&sample, manifest, &err), &err);
     } else {

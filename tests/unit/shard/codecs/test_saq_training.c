@@ -92,7 +92,7 @@ UNIT_TEST(an_empty_sample_is_refused)
 {
     const float zeros[6] = {0};
     struct bsw_manifest manifest = {.metric = BSW_METRIC_COSINE, .codec = &bsw_codec_saq};
-    const struct bsw_saq_training training = {3, "auto", 0, 1};
+    const struct bsw_saq_training training = {3, "auto", 0, 1, 0};
     float scale;
     write_fbin(path_of("zeros.fbin"), zeros, 3, 2);
     bsw_vectors *vectors = open_vectors(path_of("zeros.fbin"), 0, 0);
@@ -131,7 +131,7 @@ static void make_energies(int shape, uint32_t dims, double *energies)
 static void check_layout(const double *energies, uint32_t dims, double bits, int is_falling)
 {
     struct bsw_code_layout layout;
-    assert_ok(bsw_allocate_bits(energies, dims, bits, &layout, &err), &err);
+    assert_ok(bsw_allocate_bits(energies, dims, bits, 1, &layout, &err), &err);
     assert_int_equal(layout.dims, dims);
     uint64_t total = count_bits(&layout), most = (uint64_t)floor(bits * dims + 1e-9);
     assert_true(total <= most && total >= dims);
@@ -177,7 +177,7 @@ UNIT_TEST(quarters_are_met_exactly_at_128_dims)
     for (int shape = 0; shape < 12; shape++) {
         make_energies(shape, 128, energies);
         for (double bits = 1; bits <= 8; bits += 0.25) {
-            assert_ok(bsw_allocate_bits(energies, 128, bits, &layout, &err), &err);
+            assert_ok(bsw_allocate_bits(energies, 128, bits, 1, &layout, &err), &err);
             assert_int_equal(count_bits(&layout), (uint64_t)(bits * 128));
         }
     }
@@ -203,7 +203,8 @@ UNIT_TEST(bits_go_where_they_remove_most_error)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (int j = 0; j < 64; j++) energies[j] = j < 32 ? cases[i].ratio : 1;
-        assert_ok(bsw_allocate_bits(energies, cases[i].dims, cases[i].bits, &layout, &err), &err);
+        assert_ok(bsw_allocate_bits(energies, cases[i].dims, cases[i].bits, 1, &layout, &err),
+                  &err);
         bsw_code_layout_format(&layout, text, sizeof text);
         assert_string_equal(text, cases[i].expected);
     }
@@ -310,7 +311,7 @@ UNIT_TEST(frames_are_orthonormal_with_the_right_mean)
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
         for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
             const struct frame_case what = {
-                sources[i], (enum bsw_metric)metric, {2.5, "auto", metric == 1, 1}};
+                sources[i], (enum bsw_metric)metric, {2.5, "auto", metric == 1, 1, 0}};
             check_frame(&what);
         }
     }
@@ -336,7 +337,7 @@ UNIT_TEST(frames_depend_on_data_and_seed_alone)
     for (int random_axes = 0; random_axes < 2; random_axes++) {
         struct frame_case what = {"synth:count=1000,dims=300,clusters=30",
                                   BSW_METRIC_COSINE,
-                                  {2.5, "auto", random_axes, 7}};
+                                  {2.5, "auto", random_axes, 7, 0}};
         struct bsw_manifest first, second, other;
         openblas_set_num_threads(2);
         train(&what, bsw_cpu_level_detect(), &first);
@@ -368,7 +369,7 @@ UNIT_TEST(principal_axes_gather_the_energy)
     for (size_t i = 0; i < ROWS * DIMS; i++)
         rows[i] = rows[i] * (i % DIMS % 2 ? 10.0f : 1.0f) + 100.0f; // odd dims are loud
     write_fbin(path_of("loud.fbin"), rows, ROWS, DIMS);
-    struct frame_case what = {path_of("loud.fbin"), BSW_METRIC_L2, {0, "32x3,32x3", 0, 1}};
+    struct frame_case what = {path_of("loud.fbin"), BSW_METRIC_L2, {0, "32x3,32x3", 0, 1, 0}};
     struct bsw_manifest manifest;
     train(&what, bsw_cpu_level_detect(), &manifest);
     // The first segment sees odd input dimensions alone, nearly.
@@ -407,7 +408,7 @@ UNIT_TEST(poor_samples_give_usable_frames)
         for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
             for (int random_axes = 0; random_axes < 2; random_axes++) {
                 const struct frame_case what = {
-                    sources[i], (enum bsw_metric)metric, {3, "auto", random_axes, 1}};
+                    sources[i], (enum bsw_metric)metric, {3, "auto", random_axes, 1, 0}};
                 check_frame(&what);
             }
         }
@@ -421,12 +422,61 @@ UNIT_TEST(bad_segments_are_refused)
     struct bsw_sample sample = make_sample(vectors, BSW_METRIC_L2, BSW_CPU_REFERENCE);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct bsw_manifest manifest = {.metric = BSW_METRIC_L2, .codec = &bsw_codec_saq};
-        const struct bsw_saq_training training = {3, bad[i], 0, 1};
+        const struct bsw_saq_training training = {3, bad[i], 0, 1, 0};
         assert_int_equal(bsw_train_saq_frame(&sample, &training, &manifest, &err), BSW_ERROR_USAGE);
         bsw_manifest_deinit(&manifest);
     }
     bsw_sample_deinit(&sample);
     bsw_vectors_close(&vectors);
+}
+
+// Axes of little energy: where they may have no bits, what they had goes to the others.
+UNIT_TEST(bits_leave_axes_of_little_energy)
+{
+    double energies[96];
+    struct bsw_code_layout layout;
+    for (int i = 0; i < 96; i++) energies[i] = i < 32 ? 1 : 1e-3;
+    assert_ok(bsw_allocate_bits(energies, 96, 1, 0, &layout, &err), &err);
+    assert_true(layout.num_segments == 1 && layout.dims == 32 && layout.segments[0].bits == 3);
+    for (int i = 0; i < 96; i++) energies[i] = 1;
+    assert_ok(bsw_allocate_bits(energies, 96, 1, 0, &layout, &err), &err);
+    assert_true(layout.num_segments == 1 && layout.dims == 96 && layout.segments[0].bits == 1);
+}
+
+UNIT_TEST(the_last_segment_may_have_no_bits)
+{
+    static const char *const bad[] = {"96x0",      "32x3,65x0", "32x3,63x0", "32x0,64x3",
+                                      "32x3,0x0",  "32x3,-1x0", "32x3,x0",   "32x3,32x0,32x0",
+                                      "32x3,96x0", "32x3,64x00"};
+    struct bsw_code_layout layout;
+    assert_ok(bsw_saq_parse_segments("32x3,64x0", 96, &layout, &err), &err);
+    assert_true(layout.num_segments == 1 && layout.dims == 32);
+    assert_ok(bsw_saq_parse_segments("32x3,1x2,63x0", 96, &layout, &err), &err);
+    assert_true(layout.num_segments == 2 && layout.dims == 33);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(bsw_saq_parse_segments(bad[i], 96, &layout, &err), BSW_ERROR_USAGE);
+}
+
+// A manifest of fewer axes is read as it was written, codes and all.
+UNIT_TEST(codes_of_fewer_axes_come_back)
+{
+    for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
+        const struct small_index what = {.source = "synth:count=300,dims=70",
+                                         .codec = &bsw_codec_saq,
+                                         .metric = (enum bsw_metric)metric,
+                                         .segments = "33x3,37x0"};
+        struct bsw_manifest manifest, again;
+        make_small_index(&what, temporary_folder, &manifest);
+        assert_int_equal(manifest.code_rule, BSW_SAQ_FEWER_AXES);
+        assert_int_equal(bsw_manifest_format_version(&manifest), 4);
+        assert_ok(bsw_manifest_read(temporary_folder, &again, &err), &err);
+        assert_int_equal(bsw_manifest_row_dims(&again), 70);
+        assert_int_equal(again.layout.dims, 33);
+        assert_memory_equal(bsw_saq_part_of(&again)->rotation, bsw_saq_part_of(&manifest)->rotation,
+                            70 * again.layout.padded_dims * sizeof(float));
+        bsw_manifest_deinit(&again);
+        bsw_manifest_deinit(&manifest);
+    }
 }
 
 // ---- exponents ----

@@ -34,7 +34,7 @@ static uint32_t choose(const char *source, enum bsw_metric metric, enum bsw_cpu_
     struct bsw_error error;
     struct bsw_sample sample;
     struct bsw_manifest manifest = {.metric = metric, .codec = &bsw_codec_saq};
-    const struct bsw_saq_training training = {2, "auto", 0, 1};
+    const struct bsw_saq_training training = {2, "auto", 0, 1, 0};
     bsw_vectors *vectors;
     assert_ok(bsw_vectors_open(source, BSW_ALL_ROWS, &vectors, &error), &error);
     assert_ok(bsw_sample_create(vectors, metric, level, &sample, &error), &error);
