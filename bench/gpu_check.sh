@@ -200,14 +200,9 @@ use_carried() {
 }
 
 build_all() {
-    local architecture hopper=
     build=$root/build/gpu
-    architecture=$(ask compute_cap)
-    architecture=${architecture//./}
-    if [[ $architecture == 90 ]]; then hopper=";90a-real"; fi # its own kernels
     configure=(cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DBITSWEEP_CUDA=ON
-        -DBITSWEEP_MPI=AUTO "-DBITSWEEP_CUDA_ARCHITECTURES=${architecture:+$architecture-real}${hopper}")
-    [[ -n $architecture ]] || configure[-1]=-DBITSWEEP_CUDA_ARCHITECTURES=native
+        -DBITSWEEP_MPI=AUTO -DBITSWEEP_CUDA_ARCHITECTURES=) # of the GPU that is here
     if [[ ! -f $build/CMakeCache.txt ]] && command -v ninja >/dev/null; then
         configure+=(-G Ninja)
     fi

@@ -1,61 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-# GPU kernels, where nvcc is: sets have_cuda and makes the library bitsweep_kernels_cuda of
-# ${device_sources}. Looks for nvcc on the PATH and where it is usually installed. Sanitizers do not
-# go with nvcc's objects: AUTO is OFF with them.
+# GPU kernels: sets have_cuda and makes the library bitsweep_kernels_cuda of ${device_sources}. AUTO: where nvcc is, on the
+# PATH or where it is usually installed, for the GPUs that cuda_architectures.cmake finds; without any, and with
+# sanitizers, which do not go with nvcc's objects, it is OFF.
 #
-# Files X_hopper.cu are for 90a alone, all others for the rest of BITSWEEP_CUDA_ARCHITECTURES.
+# Files X_hopper.cu are for 90a alone, all others for the rest of the architectures.
 set(have_cuda OFF)
-set(every_cuda_architecture 80 86 89 90 90a 100 120) # that kernels are written for
-
-# Sets CMAKE_CUDA_ARCHITECTURES and hopper_architectures. Nothing asked for: all that nvcc knows, and
-# PTX for devices to come, which those between and above can run: of 100, as 120 leaves out 110.
-macro(choose_cuda_architectures)
-  set(hopper_architectures ${BITSWEEP_CUDA_ARCHITECTURES})
-  if(NOT hopper_architectures)
-    set(nvcc ${BITSWEEP_NVCC})
-    if(DEFINED CMAKE_CUDA_COMPILER)
-      set(nvcc ${CMAKE_CUDA_COMPILER})
-    elseif(DEFINED ENV{CUDACXX})
-      set(nvcc $ENV{CUDACXX})
-    endif()
-    execute_process(COMMAND ${nvcc} --list-gpu-code OUTPUT_VARIABLE known_code ERROR_QUIET)
-    execute_process(COMMAND ${nvcc} --version OUTPUT_VARIABLE nvcc_version ERROR_QUIET)
-    if(nvcc_version MATCHES "release (1[2-9]|[2-9][0-9])\\.") # --list-gpu-code leaves it out
-      string(APPEND known_code "sm_90a\n")
-    endif()
-    foreach(architecture ${every_cuda_architecture})
-      if(known_code MATCHES "sm_${architecture}\n")
-        list(APPEND hopper_architectures ${architecture}-real)
-        if(NOT architecture STREQUAL "90a" AND NOT architecture GREATER 100)
-          set(newest ${architecture}-virtual)
-        endif()
-      endif()
-    endforeach()
-    list(APPEND hopper_architectures ${newest})
+include(deploy/cuda_architectures.cmake)
+set(chosen_architectures "")
+if(BITSWEEP_CUDA STREQUAL "OFF")
+  set(chosen_because "as asked")
+elseif(BITSWEEP_CUDA STREQUAL "AUTO" AND BITSWEEP_SANITIZE)
+  set(chosen_because "as sanitizers do not go with them")
+else()
+  find_program(BITSWEEP_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin PATHS /usr/local/cuda/bin)
+  set(nvcc ${BITSWEEP_NVCC})
+  if(DEFINED CMAKE_CUDA_COMPILER)
+    set(nvcc ${CMAKE_CUDA_COMPILER})
+  elseif(DEFINED ENV{CUDACXX})
+    set(nvcc $ENV{CUDACXX})
   endif()
-  set(CMAKE_CUDA_ARCHITECTURES ${hopper_architectures})
+  if(nvcc AND CMAKE_CXX_COMPILER)
+    choose_cuda_architectures("${nvcc}")
+  elseif(BITSWEEP_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "BITSWEEP_CUDA=ON, but nvcc or a C++ compiler is missing")
+  else()
+    set(chosen_because "as nvcc or a C++ compiler is missing")
+  endif()
+endif()
+if(chosen_architectures)
+  if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    set(CMAKE_CUDA_COMPILER ${BITSWEEP_NVCC})
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES ${chosen_architectures})
   list(FILTER CMAKE_CUDA_ARCHITECTURES EXCLUDE REGEX "^90a")
+  set(hopper_architectures ${chosen_architectures})
   list(FILTER hopper_architectures INCLUDE REGEX "^90a")
   if(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80-virtual)
   endif()
-endmacro()
-
-if(NOT BITSWEEP_CUDA STREQUAL "OFF" AND NOT (BITSWEEP_CUDA STREQUAL "AUTO" AND BITSWEEP_SANITIZE))
-  find_program(BITSWEEP_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin PATHS /usr/local/cuda/bin)
-  if(BITSWEEP_NVCC AND NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
-    set(CMAKE_CUDA_COMPILER ${BITSWEEP_NVCC})
-  endif()
-  choose_cuda_architectures()
-  check_language(CUDA)
-  if(CMAKE_CUDA_COMPILER AND CMAKE_CXX_COMPILER)
-    enable_language(CUDA)
-    set(have_cuda ON)
-  elseif(BITSWEEP_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "BITSWEEP_CUDA=ON, but nvcc or a C++ compiler is missing")
-  endif()
+  enable_language(CUDA)
+  set(have_cuda ON)
 endif()
-message(STATUS "bitsweep: CUDA ${have_cuda} ${CMAKE_CUDA_ARCHITECTURES} ${hopper_architectures}")
+list(JOIN chosen_architectures " " gpu_kernels)
+string(REPLACE "-real" "" gpu_kernels "${gpu_kernels}")
+if(NOT have_cuda)
+  set(gpu_kernels "none")
+endif()
+# deploy/build.sh and package.sh say so, too.
+set(BITSWEEP_GPU_KERNELS "${gpu_kernels}, ${chosen_because}" CACHE INTERNAL "What GPU kernels are compiled for, and why")
+message(STATUS "bitsweep: GPU kernels: ${BITSWEEP_GPU_KERNELS}")
 
 # -fmad=false: no rounding but those written. With BITSWEEP_WERROR spilled registers are an error, but
 # for CUB, whose kernels are not ours to change; so is wgmma that ptxas makes wait.

@@ -67,13 +67,8 @@ check_options() {
 check_options
 
 "$root/deploy/install.sh"
-# Without a GPU nothing is compiled for one but what test.sh compiles too.
-gpu_arguments=()
-if ! nvidia-smi -L >/dev/null 2>&1; then
-    gpu_arguments=(-- "-DBITSWEEP_CUDA_ARCHITECTURES=80;90a-real")
-fi
 echo "demo.sh: building; the first time this takes some minutes"
-"$root/deploy/build.sh" release --program ${gpu_arguments[@]+"${gpu_arguments[@]}"}
+"$root/deploy/build.sh" release --program
 for vectors in "$base" "$queries"; do
     [[ ! $vectors =~ \.(hdf5|h5)(:|$) ]] || continue # which part is read the command knows alone
     "$root/build/release/bitsweep" info "$vectors" --quiet >/dev/null

@@ -58,7 +58,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/bitsweepConfig.cmake ${CMAKE_CURRENT_B
 # A program of another architecture cannot be asked.
 if(NOT CMAKE_CROSSCOMPILING)
   set(pages ${CMAKE_CURRENT_BINARY_DIR}/pages)
-  add_custom_command(OUTPUT ${pages}/bitsweep.1
+  add_custom_command(OUTPUT ${pages}/bitsweep.1 ${pages}/bitsweep.bash
     COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/deploy/pages.sh $<TARGET_FILE:bitsweep> ${pages}
     DEPENDS bitsweep bitsweep-bench ${CMAKE_CURRENT_SOURCE_DIR}/deploy/pages.sh)
   add_custom_target(bitsweep_pages ALL DEPENDS ${pages}/bitsweep.1)

@@ -4,6 +4,9 @@
 # Does nothing where all of it is there. See --help.
 set -euo pipefail
 
+# shellcheck source=deploy/progress.sh
+. "$(dirname "${BASH_SOURCE[0]}")/progress.sh"
+
 # What must be there, and the package that has it: a command, a header, a library as pkg-config
 # names it, or a module of the system's Python.
 needed=(
@@ -129,7 +132,6 @@ use_backports() {
     [[ " ${packages[*]} " == *" mesa-vulkan-drivers "* && $(. /etc/os-release && echo "${VERSION_CODENAME:-}") == bookworm ]] ||
         return 0
     sources=$(mktemp -d)
-    trap 'rm -rf "$sources"' EXIT
     chmod 755 "$sources"
     [[ ! -d /etc/apt/sources.list.d ]] || cp -r /etc/apt/sources.list.d/. "$sources"
     echo "deb http://deb.debian.org/debian bookworm-backports main" >"$sources/bitsweep-backports.list"
@@ -140,10 +142,15 @@ use_backports() {
 install_missing() {
     echo "install.sh: installing ${missing[*]}"
     local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o=Dpkg::Use-Pty=0) packages=("${missing[@]}")
+    log=$(mktemp) sources=
+    trap 'rm -rf "$log" ${sources:+"$sources"}' EXIT
     use_backports
-    run_as_root "${apt[@]}" update || echo "install.sh: apt-get update failed, trying on" >&2
-    run_as_root "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >/dev/null ||
-        fail "apt-get could not install ${missing[*]}"
+    run_as_root true # asks for the password, if any, before a line is rewritten
+    with_progress "install.sh: asking for packages" "$log" run_as_root "${apt[@]}" update ||
+        { cat "$log" && echo "install.sh: apt-get update failed, trying on"; } >&2
+    with_progress "install.sh: installing packages" "$log" \
+        run_as_root "${apt[@]}" install -y --no-install-recommends "${packages[@]}" ||
+        { cat "$log" >&2 && fail "apt-get could not install ${missing[*]}"; }
 }
 
 entries=("${needed[@]}")

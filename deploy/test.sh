@@ -117,7 +117,7 @@ stop_if_failed
 if ((!quick)) && is_debian_amd64; then
     in_background aarch64 bash -c 'deploy/install.sh --aarch64 && deploy/build.sh aarch64'
 fi
-step "build: release" deploy/build.sh release -- \
+step "build: release" deploy/build.sh release -- -DBITSWEEP_CUDA=AUTO \
     "-DBITSWEEP_CUDA_ARCHITECTURES=${BITSWEEP_CUDA_ARCHITECTURES:-80;90a-real}" -DBITSWEEP_KEEP_CUBINS=ON
 stop_if_failed
 if ((!quick)); then in_background asan deploy/build.sh asan; fi

@@ -23,7 +23,10 @@ _Static_assert(sizeof(struct bsw_device_list) ==
 static enum bsw_status fail_word(const char *text, struct bsw_error *err)
 {
     if (strncmp(text, "cuda", 4) == 0 && strcmp(bsw_device_kind(), "cuda") != 0)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--device %s: this build has no CUDA", text);
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--device %s: this build has no CUDA; deploy/build.sh --gpu auto adds "
+                        "it, where nvcc and a GPU are",
+                        text);
     return bsw_fail(err, BSW_ERROR_USAGE, "--device '%s' is not one of auto|cpu|cuda|cuda:N", text);
 }
 

@@ -12,7 +12,7 @@ install(FILES README.md SECURITY.md CHANGELOG.md DESTINATION share/doc/bitsweep)
 install(DIRECTORY docs DESTINATION share/doc/bitsweep)
 install(FILES LICENSE DESTINATION share/doc/bitsweep RENAME copyright)
 
-# All that is installed, for builds that need nothing else (deploy/container).
+# All that is installed, for builds that need nothing else (deploy/build.sh --program, deploy/container).
 set(packaged bitsweep bitsweep-run bitsweep-bench)
 foreach(target bitsweep_shared bitsweep_static bitsweep_pages)
   if(TARGET ${target})

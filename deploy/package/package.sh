@@ -10,7 +10,8 @@ help() {
 usage: deploy/package/package.sh [BUILD] [FOLDER]
 
 Packs the programs in BUILD [build/release] into FOLDER [build/package] and prints the name of the
-package. It depends on the libraries of the Debian or Ubuntu release that it was built on, and needs
+package; on stderr, what GPU kernels are in it: `deploy/build.sh --gpu all` builds them for every GPU.
+The package depends on the libraries of the Debian or Ubuntu release that it was built on, and needs
 dpkg-dev.
 
 Exit codes: 0 there is a package, 1 there is none, 2 usage.
@@ -39,4 +40,5 @@ if ! (cd "$folder" && cpack --config "$build/CPackConfig.cmake" -B "$folder") >"
     fail "cpack failed"
 fi
 rm -rf "$folder/_CPack_Packages"
+sed -n 's/^BITSWEEP_GPU_KERNELS:INTERNAL=/package.sh: GPU kernels: /p' "$build/CMakeCache.txt" >&2
 sed -n 's/^CPack: - package: \(.*\) generated\.$/\1/p' "$log"

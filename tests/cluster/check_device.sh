@@ -311,7 +311,7 @@ expect 2 "--device 'gpu' is not one of auto|cpu|cuda|cuda:N" --device gpu
 expect 2 "--device 'emulatedx' is not one of" --device emulatedx
 expect 2 '--device .*is not a whole number' --device emulated:x
 if [[ $kind == emulated ]]; then
-    expect 2 '--device cuda:1: this build has no CUDA' --device cuda:1
+    expect 2 '--device cuda:1: this build has no CUDA; deploy/build.sh --gpu' --device cuda:1
     tool=$program expect 2 "--device 'emulated' is not one of" --device emulated
 else
     expect 2 '--device cuda:1000: this host has [0-9]+, numbered' --device cuda:1000

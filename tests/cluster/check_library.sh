@@ -54,6 +54,40 @@ readelf -d "$libraries/libbitsweep.so" "$prefix/bin/bitsweep" >"$folder/dynamic"
 check "soname" grep -q "soname: \[libbitsweep.so.$(cut -d. -f1,2 "$source/VERSION")\]" "$folder/dynamic"
 if grep -E 'R(UN)?PATH' "$folder/dynamic" | grep -qF "$build"; then fail "a path of the build is left"; fi
 
+# What `deploy/build.sh --program` builds is all that is installed: every file of the build that a rule makes.
+all_is_built() {
+    local file lost=0
+    ninja -C "$build" -t targets all | sed 's/: [^:]*$//' | sort >"$folder/made"
+    ninja -C "$build" -t commands packaged >"$folder/commands"
+    grep -oE "\"$build/[^\"]+\"" "$build/cmake_install.cmake" | tr -d '"' | sed "s|^$build/||" | sort -u >"$folder/taken"
+    while read -r file; do
+        if [[ $file == */* ]]; then file=$(dirname "$file"); fi # a command names the folder
+        grep -qE -e "[ /]$file( |\$)" "$folder/commands" || { echo "$file is installed, but not built" >&2 && lost=1; }
+    done < <(comm -12 "$folder/made" "$folder/taken")
+    test "$(comm -12 "$folder/made" "$folder/taken" | wc -l)" -ge 6 -a $lost = 0
+}
+if [[ -f $build/build.ninja ]]; then check "--program builds what is installed" all_is_built; fi
+
+# The lines of docs/library.md, with a home of this test.
+mkdir -p "$folder/reader/build" "$folder/reader/home" "$folder/reader/project"
+ln -s "$build" "$folder/reader/build/release"
+cp "$source/tests/library/small_program.c" "$folder/reader/program.c"
+cp "$source/tests/library/small_program.c" "$folder/reader/project/program.c"
+stand_in "$folder/reader/deploy/build.sh" 'test "$*" = --program'
+shown_in "$source/docs/library.md" Installing >"$folder/reader/lines"
+sed '/^find_package/,$d' "$folder/reader/lines" >"$folder/reader/commands"
+{
+    printf 'cmake_minimum_required(VERSION 3.20)\nproject(reader LANGUAGES C)\nadd_executable(program program.c)\n'
+    sed -n '/^find_package/,/^target_link/p' "$folder/reader/lines"
+} >"$folder/reader/project/CMakeLists.txt"
+reader() { # COMMAND...
+    (cd "$folder/reader" && env -u PKG_CONFIG_PATH -u LD_LIBRARY_PATH HOME="$folder/reader/home" "$@")
+}
+check "lines of docs/library.md" reader bash -euo pipefail -c '. ./commands; ./a.out "$@"' reader "$base" "$queries" idx
+# shellcheck disable=SC2016
+check "its lines for CMake" reader bash -euo pipefail -c 'cmake -S project -B made -DCMAKE_PREFIX_PATH="$HOME/.local" &&
+    cmake --build made && made/program "$@"' reader "$base" "$queries" idx_cmake
+
 # ---- compiled against ----
 
 echo '#include <bitsweep.h>

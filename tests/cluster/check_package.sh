@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The Debian package of this build: what is in it, and that it runs from where it was unpacked. deploy/package/
-# try_package.sh installs it on a bare Debian.
+# The Debian package of this build, made by the lines of deploy/README.md: what is in it, and that it runs from where it
+# was unpacked. deploy/package/try_package.sh installs it on a bare Debian.
 # usage: check_package.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
@@ -12,11 +12,22 @@ for tool in cpack dpkg-shlibdeps dpkg-deb; do
 done
 find_ranks 2
 
-if ! package=$("$2/deploy/package/package.sh" "$(dirname "$program")" "$folder/package" 2>"$folder/stderr"); then
+# The build is there, and "installed" is unpacked.
+source=$(realpath "$2")
+mkdir -p "$folder/reader/build" "$folder/reader/deploy/package"
+ln -s "$(dirname "$program")" "$folder/reader/build/release"
+cp "$source/deploy/package/package.sh" "$folder/reader/deploy/package"
+# shellcheck disable=SC2016
+stand_in "$folder/reader/deploy/build.sh" 'test "$*" = "--gpu all"'
+# shellcheck disable=SC2016
+stand_in "$folder/bin/apt-get" 'test "$1" = install && shift && exec dpkg-deb -x "$@" '"'$folder/root'"
+shown_in "$source/deploy/README.md" "Debian package" >"$folder/reader/commands"
+if ! (cd "$folder/reader" && PATH=$folder/bin:$PATH bash -euo pipefail commands) >"$folder/said" 2>"$folder/stderr"; then
     complain "no package"
     finish
 fi
-dpkg-deb -x "$package" "$folder/root"
+package=$(tail -n 1 "$folder/said")
+if grep -q '^package.sh: GPU kernels: ' "$folder/stderr"; then pass; else complain "does not say what GPU kernels it has"; fi
 unset BITSWEEP BITSWEEP_RUN
 PATH=$folder/root/usr/bin:$PATH
 for fact in "Package bitsweep" "Version $(bitsweep --version | grep -oE '[0-9.]+' | head -n 1)"; do

@@ -57,18 +57,19 @@ check_tests() {
     fi
 }
 
-# builder: a folder with scikit-build-core, of this machine or of a package index; 1: there is none.
+# builder: sets builder_path, a folder with scikit-build-core, of this machine or of a package index; 1: there is none.
 builder() {
     "$python" -m pip --version >/dev/null 2>&1 || return 1
     mkdir "$folder/builder"
     "$python" -c 'import scikit_build_core' 2>/dev/null ||
         timeout 60 "$python" -m pip install --target "$folder/builder" scikit-build-core \
-            >/dev/null 2>&1
+            >/dev/null 2>&1 || return 1
+    builder_path=$(PYTHONPATH=$folder/builder "$python" -c 'import os, scikit_build_core as s; print(os.path.dirname(os.path.dirname(s.__file__)))')
 }
 
 # wheel_works: one with the library of this build, in a folder of its own, where nothing else is.
 wheel_works() {
-    PYTHONPATH=$folder/builder timeout 300 "$python" -m pip wheel --no-deps \
+    PYTHONPATH=$builder_path timeout 300 "$python" -m pip wheel --no-deps \
         --no-build-isolation --config-settings "cmake.define.BITSWEEP_PREBUILT=$library" -w "$folder/wheels" "$source/python" &&
         "$python" -m pip install --no-deps --no-index --target "$folder/site" \
             "$folder"/wheels/bitsweep-*-py3-none-linux_*.whl &&
@@ -79,9 +80,22 @@ x = numpy.eye(8, dtype=numpy.float32)
 assert bitsweep.knn(x, x, k=1, metric='l2')[1][:, 0].tolist() == list(range(8))")
 }
 
+# page_installs: the first lines of docs/python.md, with a home of this test and the library of this build.
+page_installs() {
+    local job=$folder/reader
+    stand_in "$job/deploy/install.sh" ""
+    ln -s "$source/python" "$job/python"
+    shown_in "$source/docs/python.md" | sed '/^$/,$d' >"$job/commands"
+    (cd "$job" && HOME=$job PYTHONPATH=$builder_path SKBUILD_CMAKE_DEFINE="BITSWEEP_PREBUILT=$library" PIP_NO_DEPS=1 \
+        PIP_NO_BUILD_ISOLATION=0 bash -euo pipefail commands) >"$job/said" 2>&1 &&
+        grep -q '^Successfully installed bitsweep' "$job/said" &&
+        compgen -G "$job/venv/lib/python3*/site-packages/bitsweep/libbitsweep.so" >/dev/null
+}
+
 check_tests "$source/python/tests"
 if builder; then
     check "a wheel" wheel_works
+    if python3 -c 'import ensurepip' 2>/dev/null; then check "lines of docs/python.md" page_installs; fi
 else
     echo "no pip or no scikit-build-core here: no wheel was made"
 fi

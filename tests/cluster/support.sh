@@ -105,6 +105,23 @@ on() {
     if ((ranks == 1)); then "$program" "$@"; else "$run" -n "$ranks" "$@"; fi
 }
 
+# shown_in PAGE HEADING: the lines of a section that stand indented by four blanks, blocks apart by an empty line.
+# Without heading what stands before the first one.
+shown_in() {
+    awk -v heading="${2:-}" '
+        /^## / {section = substr($0, 4)}
+        section != heading {next}
+        /^    / {print substr($0, 5); on = 1; next}
+        on {print ""; on = 0}' "$1"
+}
+
+# stand_in FILE LINES: a script.
+stand_in() {
+    mkdir -p "$(dirname "$1")"
+    printf '#!/bin/sh\n%s\n' "$2" >"$1"
+    chmod +x "$1"
+}
+
 # needs PROGRAM...: without one of them the test is skipped.
 needs() {
     local file
