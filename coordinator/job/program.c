@@ -117,6 +117,7 @@ int bsw_program_run(const struct bsw_program *program, int argc, char **argv)
     const struct bsw_command *command = argc > 1 ? find_command(program, argv[1]) : NULL;
     if (command) limit_spinning(argv);
     signal(SIGPIPE, SIG_IGN); // a closed stdout is a write error, not a death
+    signal(SIGXFSZ, SIG_IGN); // and so is a limit of file sizes
     openblas_set_num_threads(1);
     bsw_mapped_files_watch();
     enum bsw_status status = bsw_stop_watch(&err);
