@@ -208,7 +208,8 @@ struct bitsweep_encode_settings {
     uint64_t first_row, num_rows; /* only these rows, whose ids stay; num_rows 0: all from there */
     int copy_vectors;  /* keeps the raw rows in the index, where searches refine candidates by them.
                           Always done for rows in memory. 0: the index refers to the file */
-    int drop_bad_rows; /* skips rows with NaN, Inf, (cosine) zeros; 0: they are an error */
+    int drop_bad_rows; /* skips rows with NaN or Inf, a squared norm above 1e37, (cosine) zeros;
+                          0: they are an error */
     int force;         /* replaces an existing index */
     int resume;        /* goes on with one that was stopped, if there is one; with the same rows */
 

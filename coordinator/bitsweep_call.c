@@ -11,7 +11,6 @@
 #include "common/net/message_kinds.h"
 #include "shard/codecs/codec.h"
 
-#define BSW_MAX_THREADS     4096 // of --threads
 #define MOST_SETTINGS_BYTES 65536
 
 #define SAME(name) \
@@ -216,7 +215,8 @@ void bsw_library_tell(void *to, const void *from, size_t from_bytes)
 
 enum bsw_status bsw_library_check_threads(int threads, struct bsw_error *err)
 {
-    return bsw_setting_number("threads", threads, 0, BSW_MAX_THREADS, err);
+    BSW_TRY(bsw_setting_number("threads", threads, 0, BSW_MAX_THREADS, err));
+    return threads > 0 ? BSW_OK : bsw_setting_default_threads(omp_get_max_threads(), err);
 }
 
 // ---- rows ----

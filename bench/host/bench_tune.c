@@ -173,7 +173,7 @@ static enum bsw_status read_file(const char *path, struct bsw_buffer *text, stru
 {
     struct bsw_scan_tuning_table tables[BSW_TUNING_MAX_TABLES];
     size_t num_tables;
-    if (bsw_file_exists(path))
+    if (bsw_file_is_found(path))
         BSW_TRY(bsw_file_read_all(path, BSW_TUNING_MAX_FILE_BYTES, text, err));
     BSW_TRY(bsw_buffer_append(text, "", 1, err));
     return bsw_scan_tuning_parse(path, (const char *)text->data, tables, BSW_TUNING_MAX_TABLES,
@@ -188,7 +188,7 @@ static enum bsw_status write_file(const struct tune_report *report, const struct
     enum bsw_status status = read_file(path, &before, err);
     if (status == BSW_OK)
         status = replace_table(report, (const char *)before.data, table, &after, err);
-    if (status == BSW_OK) status = bsw_file_write_atomic(path, after.data, after.bytes, err);
+    if (status == BSW_OK) status = bsw_file_write_output(path, after.data, after.bytes, err);
     bsw_buffer_deinit(&before);
     bsw_buffer_deinit(&after);
     return status;

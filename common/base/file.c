@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 
 #include "common/base/fault_points.h"
 #include "common/base/temporary_files.h"
+
+#define MOST_LINKS 40 // as Linux has it
 
 static enum bsw_status fail_system(struct bsw_error *err, const char *path, const char *what)
 {
@@ -61,12 +64,53 @@ enum bsw_status bsw_file_read_at(int fd, const char *path, uint64_t offset, void
     return BSW_OK;
 }
 
+// Beyond a limit of file sizes (ulimit -f) a call is to fail with EFBIG alone, without the signal
+// that ends a process. What it does with signals may be a caller's: this thread holds it back
+// meanwhile.
+static void hold_limit_signal(sigset_t *before)
+{
+    sigset_t limit;
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &limit, before);
+}
+
+static void release_limit_signal(const sigset_t *before, int has_failed)
+{
+    sigset_t limit;
+    int code = errno;
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    if (has_failed && code == EFBIG && !sigismember(before, SIGXFSZ))
+        sigtimedwait(&limit, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+    errno = code;
+}
+
+static ssize_t write_some(int fd, const void *from, size_t bytes, off_t offset)
+{
+    sigset_t before;
+    hold_limit_signal(&before);
+    ssize_t put = BSW_FAULT(WRITE, -1, pwrite(fd, from, bytes, offset));
+    release_limit_signal(&before, put < 0);
+    return put;
+}
+
+int bsw_file_resize(int fd, uint64_t bytes)
+{
+    sigset_t before;
+    hold_limit_signal(&before);
+    int failure = BSW_FAULT(WRITE, -1, ftruncate(fd, (off_t)bytes));
+    release_limit_signal(&before, failure != 0);
+    return failure;
+}
+
 enum bsw_status bsw_file_write_at(int fd, const char *path, uint64_t offset, const void *data,
                                   size_t bytes, struct bsw_error *err)
 {
     const unsigned char *from = data;
     while (bytes > 0) {
-        ssize_t put = BSW_FAULT(WRITE, -1, pwrite(fd, from, bytes, (off_t)offset));
+        ssize_t put = write_some(fd, from, bytes, (off_t)offset);
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) return fail_system(err, path, "cannot write");
         if (put == 0) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot write: no progress", path);
@@ -221,10 +265,42 @@ enum bsw_status bsw_file_write_atomic(const char *path, const void *data, size_t
     return status;
 }
 
+enum bsw_status bsw_file_write_output(const char *path, const void *data, size_t bytes,
+                                      struct bsw_error *err)
+{
+    char target[BSW_PATH_BYTES];
+    BSW_TRY(bsw_file_follow(path, target, err));
+    return bsw_file_write_atomic(target, data, bytes, err);
+}
+
+enum bsw_status bsw_file_follow(const char *path, char out[BSW_PATH_BYTES], struct bsw_error *err)
+{
+    char link[BSW_PATH_BYTES], next[BSW_PATH_BYTES];
+    BSW_TRY(bsw_path_format(out, err, "%s", path));
+    for (int turn = 0; turn < MOST_LINKS; turn++) {
+        ssize_t length = readlink(out, link, sizeof link);
+        if (length < 0) return BSW_OK; // whoever opens it says what else is wrong
+        if (length == sizeof link) return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+        const char *slash =
+            link[0] == '/' ? NULL : strrchr(out, '/'); // else from the link's folder
+        BSW_TRY(bsw_path_format(next, err, "%.*s%.*s", slash ? (int)(slash - out + 1) : 0, out,
+                                (int)length, link));
+        memcpy(out, next, sizeof next);
+    }
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "%s: symbolic links lead in a circle: name another output", path);
+}
+
 int bsw_file_exists(const char *path)
 {
     struct stat facts;
     return lstat(path, &facts) == 0;
+}
+
+int bsw_file_is_found(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0;
 }
 
 int bsw_path_is_folder(const char *path)

@@ -26,9 +26,13 @@ enum bsw_status bsw_file_open_read(const char *path, int *fd, uint64_t *bytes,
 enum bsw_status bsw_file_read_at(int fd, const char *path, uint64_t offset, void *out, size_t bytes,
                                  struct bsw_error *err);
 
-// Writes exactly `bytes` at `offset`, looping over short writes.
+// Writes exactly `bytes` at `offset`, looping over short writes. A limit of file sizes is an error,
+// too, and no SIGXFSZ.
 enum bsw_status bsw_file_write_at(int fd, const char *path, uint64_t offset, const void *data,
                                   size_t bytes, struct bsw_error *err);
+
+// ftruncate, the same way: -1 and errno after a failure.
+int bsw_file_resize(int fd, uint64_t bytes);
 
 // Reads a whole file of at most max_bytes into buffer (appended after reset). Larger is
 // BSW_ERROR_BAD_DATA.
@@ -62,12 +66,21 @@ enum bsw_status bsw_file_remove(const char *path, struct bsw_error *err);
 enum bsw_status bsw_file_write_atomic(const char *path, const void *data, size_t bytes,
                                       struct bsw_error *err);
 
+// The same of an output that a user names: through symbolic links (bsw_file_follow), which stay.
+enum bsw_status bsw_file_write_output(const char *path, const void *data, size_t bytes,
+                                      struct bsw_error *err);
+
+// The name that path has behind symbolic links at its end, there or not: a rename to it leaves the
+// links as they are. Links that lead in a circle are BSW_ERROR_USAGE.
+#define BSW_PATH_BYTES 4096
+enum bsw_status bsw_file_follow(const char *path, char out[BSW_PATH_BYTES], struct bsw_error *err);
+
 int bsw_file_exists(const char *path);
+int bsw_file_is_found(const char *path); // no symbolic link that leads nowhere
 int bsw_path_is_folder(const char *path);
 enum bsw_status bsw_folder_create(const char *path,
                                   struct bsw_error *err); // one level, durable; existing is ok
 
-#define BSW_PATH_BYTES 4096
 // Prints into out; BSW_ERROR_USAGE if it does not fit.
 enum bsw_status bsw_path_format(char out[BSW_PATH_BYTES], struct bsw_error *err, const char *format,
                                 ...) BSW_PRINTF(3, 4);

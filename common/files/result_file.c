@@ -89,9 +89,8 @@ static enum bsw_status set_names(bsw_result_writer *writer, const char *path, in
 {
     char suffix[40] = ".partial";
     if (!is_resumable) snprintf(suffix, sizeof suffix, ".tmp.%ld", (long)getpid());
-    BSW_TRY(bsw_path_format(writer->temporary, err, "%s%s", path, suffix));
-    memcpy(writer->path, path, strlen(path) + 1);
-    return BSW_OK;
+    BSW_TRY(bsw_file_follow(path, writer->path, err));
+    return bsw_path_format(writer->temporary, err, "%s%s", writer->path, suffix);
 }
 
 // All but the temporary file.

@@ -7,8 +7,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "common/base/fault_points.h"
-
 enum { CODES, VECTORS, LISTS, NUM_KINDS };
 
 static const char *const names[NUM_KINDS] = {".codes", ".vectors", ".lists"};
@@ -63,7 +61,7 @@ static enum bsw_status create_file(const struct bsw_shard_writer *writer, int ki
     BSW_TRY(path_of(writer, temporaries[kind], path, err));
     enum bsw_status status = bsw_file_exists(path) ? bsw_file_open_write(path, &fd, err)
                                                    : bsw_file_create(path, &fd, err);
-    if (status == BSW_OK && BSW_FAULT(WRITE, -1, ftruncate(fd, (off_t)bytes)) != 0) {
+    if (status == BSW_OK && bsw_file_resize(fd, bytes) != 0) {
         status = bsw_fail(err, BSW_ERROR_IO, "%s: cannot make room for %llu bytes: %s", path,
                           (unsigned long long)bytes, strerror(errno));
     }

@@ -11,9 +11,11 @@
 enum bsw_status bsw_new_file_check(const char *path, int force, struct bsw_error *err)
 {
     struct stat facts;
+    char target[BSW_PATH_BYTES];
+    BSW_TRY(bsw_file_follow(path, target, err));
     if (bsw_path_is_folder(path)) return bsw_fail(err, BSW_ERROR_USAGE, "%s: is a folder", path);
-    if (lstat(path, &facts) != 0) return BSW_OK;
-    if (!S_ISREG(facts.st_mode) && !S_ISLNK(facts.st_mode))
+    if (stat(path, &facts) != 0) return BSW_OK;
+    if (!S_ISREG(facts.st_mode))
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: not a regular file", path);
     if (!force) return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", path);
     return BSW_OK;
@@ -24,8 +26,8 @@ enum bsw_status bsw_new_file_create(const char *path, int force, struct bsw_new_
 {
     out->fd = -1;
     out->has_temporary = 0;
-    BSW_TRY(bsw_path_format(out->temporary, err, "%s.tmp.%ld", path, (long)getpid()));
-    memcpy(out->path, path, strlen(path) + 1);
+    BSW_TRY(bsw_file_follow(path, out->path, err));
+    BSW_TRY(bsw_path_format(out->temporary, err, "%s.tmp.%ld", out->path, (long)getpid()));
     BSW_TRY(bsw_new_file_check(path, force, err));
     bsw_temporary_note(out->temporary);
     enum bsw_status status = bsw_file_create(out->temporary, &out->fd, err);

@@ -6,14 +6,14 @@
 #include "common/base/file.h"
 
 struct bsw_new_file {
-    char path[BSW_PATH_BYTES];
+    char path[BSW_PATH_BYTES];      // behind symbolic links
     char temporary[BSW_PATH_BYTES]; // PATH.tmp.PID
     int fd;                         // -1 once finished
     int has_temporary;              // there is a file of that name, and it is ours
 };
 
-// Whether a file may get this name: it is free or, with force, that of a regular file or a link;
-// else BSW_ERROR_USAGE.
+// Whether a file may get this name, or the one that symbolic links lead to from it: it is free or,
+// with force, that of a regular file; else BSW_ERROR_USAGE.
 enum bsw_status bsw_new_file_check(const char *path, int force, struct bsw_error *err);
 
 // The final name must pass bsw_new_file_check. After an error nothing is left and deinit is

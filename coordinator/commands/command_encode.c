@@ -77,7 +77,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("copy-vectors", settings.copy_vectors,
            .help = "keep the raw rows in the index, not a reference to their file"),
     OPTION("drop-bad-rows", settings.drop_bad_rows,
-           .help = "count and skip rows with NaN, Inf or (cosine) zeros"),
+           .help = "count and skip rows with NaN, Inf, squared norms above 1e37, (cosine) zeros"),
     OPTION("force", settings.force,
            .help = "replace an existing index, begin an unfinished one anew"),
     OPTION("resume", settings.resume, .help = "go on with an unfinished index; without one begin"),

@@ -35,7 +35,7 @@ static const struct bsw_option option_rows[] = {
            .help = "rows read at once, of which two blocks are in memory; 0: about 1 MB"),
     BSW_OPTION_GROUP(struct groundtruth_options, settings.device, bsw_device_option_group),
     OPTION("drop-bad-rows", settings.drop_bad_rows,
-           .help = "count and skip rows with NaN, Inf or (cosine) zeros"),
+           .help = "count and skip rows with NaN, Inf, squared norms above 1e37, (cosine) zeros"),
     OPTION("force", settings.force,
            .help = "replace an existing file, begin an unfinished one anew"),
     OPTION("resume", settings.resume,

@@ -8,6 +8,7 @@
 
 #include "common/base/memory.h"
 #include "common/job/run_status.h"
+#include "coordinator/job/setting_checks.h"
 #include "kernels/scan_tuning.h"
 
 static enum bsw_status pin_threads(const struct bsw_transport *transport,
@@ -33,6 +34,7 @@ static enum bsw_status set_up(struct bsw_transport *transport, struct bsw_common
     transport->timeout_seconds = common->timeout;
     BSW_TRY(bsw_transport_watch(transport, common->heartbeat, err));
     enum bsw_status status = transport->rank == 0 ? bsw_run_status_started(err) : BSW_OK;
+    if (status == BSW_OK) status = bsw_setting_default_threads((int)common->threads, err);
     if (status == BSW_OK) status = choose_level(common, err);
     if (status == BSW_OK) status = pin_threads(transport, common, err);
     return bsw_transport_agree(transport, status, err);

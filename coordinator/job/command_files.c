@@ -109,19 +109,21 @@ static enum bsw_status check_output(const struct bsw_command_files *files, const
         int is_written;
     } names[] = {{"", 1},
                  {".json", files->is_result},
-                 {".partial", files->is_result},
                  {".journal", files->is_result},
                  {".STATUS.json", files->is_result},
                  {".neighbors.ibin", files->is_split},
                  {".distances.fbin", files->is_split}};
-    char name[BSW_PATH_BYTES];
+    char name[BSW_PATH_BYTES], target[BSW_PATH_BYTES];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!names[i].is_written) continue;
         BSW_TRY(bsw_path_format(name, err, "%s%s", path, names[i].ending));
         int is_beside = strcmp(names[i].ending, ".json") == 0;
         BSW_TRY((is_beside ? check_beside : check_path)(files, name, err));
     }
-    return BSW_OK;
+    if (!files->is_result) return BSW_OK;
+    BSW_TRY(bsw_file_follow(path, target, err));
+    BSW_TRY(bsw_path_format(name, err, "%s.partial", target));
+    return check_path(files, name, err);
 }
 
 static enum bsw_status check_folder(const struct bsw_command_files *files, struct bsw_error *err)
@@ -151,9 +153,9 @@ static enum bsw_status check_folder(const struct bsw_command_files *files, struc
 static int find_place(const char *path, struct stat *facts, const char **name)
 {
     char folder[BSW_PATH_BYTES];
-    const char *slash = strrchr(path, '/');
     *name = "";
     if (stat(path, facts) == 0) return 1;
+    const char *slash = strrchr(path, '/');
     *name = slash ? slash + 1 : path;
     int length = snprintf(folder, sizeof folder, "%.*s", (int)(*name - path), path);
     if (length < 0 || (size_t)length >= sizeof folder) return 0;
@@ -164,7 +166,10 @@ static enum bsw_status check_pair(const char *a, const char *b, struct bsw_error
 {
     struct stat a_facts, b_facts;
     const char *a_name, *b_name;
-    if (!find_place(a, &a_facts, &a_name) || !find_place(b, &b_facts, &b_name) ||
+    char a_path[BSW_PATH_BYTES], b_path[BSW_PATH_BYTES];
+    BSW_TRY(bsw_file_follow(a, a_path, err));
+    BSW_TRY(bsw_file_follow(b, b_path, err));
+    if (!find_place(a_path, &a_facts, &a_name) || !find_place(b_path, &b_facts, &b_name) ||
         !is_same(&a_facts, &b_facts) || strcmp(a_name, b_name) != 0)
         return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE, "%s and %s are the same file: name two outputs", a, b);

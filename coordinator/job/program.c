@@ -6,12 +6,17 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/job/mapped_files.h"
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
+
+// How often a thread of OpenMP that waits for others looks before it sleeps. libgomp's own 300,000
+// are some 10 ms, in which it may keep the one it waits for from running.
+#define SPIN_TURNS "2000"
 
 // A fault that all ranks agreed on is printed by rank 0; one of the transport itself by whoever met
 // it.
@@ -83,12 +88,36 @@ static enum bsw_status run(const struct bsw_program *program, struct bsw_transpo
     return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s'; %s", program->unknown, argv[0], program->hint);
 }
 
+// Of the file of this program, with room for a suffix behind it; -1 and errno, or too long.
+static ssize_t own_path(char path[PATH_MAX], const char *suffix)
+{
+    size_t room = PATH_MAX - strlen(suffix);
+    ssize_t length = readlink("/proc/self/exe", path, room);
+    if (length >= 0 && (size_t)length < room) {
+        memcpy(path + length, suffix, strlen(suffix) + 1);
+        return length;
+    }
+    if (length >= 0) errno = ENAMETOOLONG;
+    return -1;
+}
+
+// libgomp reads it when it is loaded, before main: so the program starts again with it. Without
+// /proc it goes on as it is.
+static void limit_spinning(char **argv)
+{
+    char path[PATH_MAX];
+    if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY") || own_path(path, "") < 0) return;
+    if (setenv("GOMP_SPINCOUNT", SPIN_TURNS, 1) == 0) execv(path, argv);
+}
+
 int bsw_program_run(const struct bsw_program *program, int argc, char **argv)
 {
     struct bsw_transport transport = {0};
     struct bsw_error err = {0};
     const struct bsw_command *command = argc > 1 ? find_command(program, argv[1]) : NULL;
+    if (command) limit_spinning(argv);
     signal(SIGPIPE, SIG_IGN); // a closed stdout is a write error, not a death
+    signal(SIGXFSZ, SIG_IGN); // and so is a limit of file sizes
     openblas_set_num_threads(1);
     bsw_mapped_files_watch();
     enum bsw_status status = bsw_stop_watch(&err);
@@ -113,14 +142,11 @@ int bsw_program_run(const struct bsw_program *program, int argc, char **argv)
 int bsw_program_replace(const char *suffix, char **argv)
 {
     char path[PATH_MAX];
-    size_t room = sizeof path - strlen(suffix);
-    ssize_t length = readlink("/proc/self/exe", path, room);
-    if (length < 0 || (size_t)length >= room) {
+    if (own_path(path, suffix) < 0) {
         fprintf(stderr, "bitsweep: the program beside this one is not found: /proc/self/exe: %s\n",
-                length < 0 ? strerror(errno) : "too long");
+                strerror(errno));
         return bsw_status_exit_code(BSW_ERROR_USAGE);
     }
-    memcpy(path + length, suffix, strlen(suffix) + 1);
     argv[0] = path;
     execv(path, argv);
     fprintf(stderr, "bitsweep: %s: cannot be started: %s; it must lie beside this program\n", path,

@@ -14,7 +14,9 @@ struct bsw_program {
 };
 
 // The main of a program: opens the transport, runs the command that the first word names on every
-// rank, prints its error once. Returns the exit code.
+// rank, prints its error once. Returns the exit code. To be called before anything is opened:
+// unless GOMP_SPINCOUNT or OMP_WAIT_POLICY is set, it starts the program again with a
+// GOMP_SPINCOUNT.
 int bsw_program_run(const struct bsw_program *program, int argc, char **argv);
 
 // Replaces this process by the program beside it that has its own name and suffix: `bitsweep` and

@@ -35,3 +35,12 @@ enum bsw_status bsw_setting_count(const char *option, uint64_t value, uint64_t l
     return bsw_fail(err, BSW_ERROR_USAGE, "--%s %llu: %llu to %llu is possible", option,
                     (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
 }
+
+enum bsw_status bsw_setting_default_threads(int threads, struct bsw_error *err)
+{
+    if (threads >= 1 && threads <= BSW_MAX_THREADS) return BSW_OK;
+    return bsw_fail(
+        err, BSW_ERROR_USAGE,
+        "OpenMP has %d threads, must be 1 to %d: change OMP_NUM_THREADS or give --threads", threads,
+        BSW_MAX_THREADS);
+}

@@ -17,4 +17,10 @@ enum bsw_status bsw_setting_number(const char *option, double value, double leas
 enum bsw_status bsw_setting_count(const char *option, uint64_t value, uint64_t least, uint64_t most,
                                   struct bsw_error *err);
 
+// Threads, which OpenMP cannot refuse: beyond, it ends the process.
+#define BSW_MAX_THREADS 4096
+// Threads of a setting that is 0: those of OpenMP, by OMP_NUM_THREADS or by a caller of the
+// library.
+enum bsw_status bsw_setting_default_threads(int threads, struct bsw_error *err);
+
 #endif

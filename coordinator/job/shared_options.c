@@ -2,6 +2,7 @@
 // Options of subjects that several commands have.
 #include "coordinator/job/command.h"
 #include "coordinator/job/device_choice.h"
+#include "coordinator/job/setting_checks.h"
 #include "shard/host/shard_queue.h"
 
 #define GROUP(options)                             \
@@ -14,7 +15,7 @@
 #define COMMON(name, member, ...) BSW_OPTION(struct bsw_common_options, name, member, __VA_ARGS__)
 
 static const struct bsw_option common_options[] = {
-    COMMON("threads", threads, .value_name = "N", .default_text = "0", .max = 4096,
+    COMMON("threads", threads, .value_name = "N", .default_text = "0", .max = BSW_MAX_THREADS,
            .help = "threads a rank; 0: OMP_NUM_THREADS or all cores"),
     COMMON("level", level_text, .choices = BSW_CPU_LEVEL_CHOICES, .default_text = "auto",
            .help = "highest CPU kernels to use"),

@@ -72,7 +72,7 @@ enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
     BSW_TRY(bsw_path_format(path, err, "%s.json", file));
     BSW_TRY(write_facts(file, facts, err));
     enum bsw_status status = bsw_result_writer_finish(writer, err);
-    if (status != BSW_OK && !bsw_file_exists(file)) unlink(path);
+    if (status != BSW_OK && !bsw_file_is_found(file)) unlink(path);
     return status;
 }
 

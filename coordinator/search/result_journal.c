@@ -136,7 +136,7 @@ static enum bsw_status take_back(const struct bsw_result_journal_options *o,
 {
     struct bsw_journal_facts facts;
     if ((!o->is_resumed && !o->is_forced) || !bsw_result_writer_is_new(writer) ||
-        !bsw_file_exists(journal_path) || !bsw_file_exists(o->path))
+        !bsw_file_exists(journal_path) || !bsw_file_is_found(o->path))
         return BSW_OK;
     BSW_TRY(bsw_result_writer_lock_name(writer, err));
     // Where its run has ended by now the result is whole.

@@ -121,7 +121,7 @@ enum bsw_status bsw_rbe_checkpoint_write(const char *path, const char *settings,
     message.epochs = pointers;
     if (status == BSW_OK) status = bsw_message_pack(&message.base, &buffer, err);
     if (status == BSW_OK) status = bsw_message_seal(&buffer, NULL, err);
-    if (status == BSW_OK) status = bsw_file_write_atomic(path, buffer.data, buffer.bytes, err);
+    if (status == BSW_OK) status = bsw_file_write_output(path, buffer.data, buffer.bytes, err);
     bsw_buffer_deinit(&buffer);
     bsw_free(&epochs);
     bsw_free(&pointers);

@@ -179,12 +179,12 @@ static enum bsw_status check_outputs(const struct train_job *job, struct bsw_err
         .inputs = {o->pairs.queries, o->pairs.documents, o->pairs.base, o->pairs.groundtruth},
         .outputs = {o->model, checkpoint, o->plot, o->plot ? table : NULL}};
     BSW_TRY(bsw_command_files_check(&files, err));
-    int goes_on = o->training.is_resumed && bsw_file_exists(checkpoint);
-    if (bsw_file_exists(o->model) && !o->force && !(goes_on && is_of_this_training(job))) {
+    int goes_on = o->training.is_resumed && bsw_file_is_found(checkpoint);
+    if (bsw_file_is_found(o->model) && !o->force && !(goes_on && is_of_this_training(job))) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists%s; --force replaces it", o->model,
                         goes_on ? ", of another training" : "");
     }
-    if (checkpoint && bsw_file_exists(checkpoint) && !o->force && !o->training.is_resumed) {
+    if (checkpoint && bsw_file_is_found(checkpoint) && !o->force && !o->training.is_resumed) {
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "%s: exists; --resume goes on from it, --force begins anew", checkpoint);
     }
@@ -197,7 +197,7 @@ static enum bsw_status find_checkpoint(struct train_job *job, struct bsw_error *
     const struct bsw_message message = {.kind = BSW_MESSAGE_CHECKPOINT, .name = "checkpoint"};
     struct bsw_rbe_training_options *o = &job->settings.training;
     if (!o->is_resumed) return BSW_OK;
-    if (job->transport->rank == 0) o->is_resumed = bsw_file_exists(o->checkpoint);
+    if (job->transport->rank == 0) o->is_resumed = bsw_file_is_found(o->checkpoint);
     enum bsw_status status =
         bsw_share_record(job->transport, &message, &o->is_resumed, sizeof o->is_resumed, err);
     return bsw_transport_agree(job->transport, status, err);
@@ -314,7 +314,7 @@ static enum bsw_status write_table(const char *path, const struct bsw_rbe_epoch 
                               epochs[i].train_loss, epochs[i].validation_loss, epochs[i].rate);
         status = bsw_buffer_append(&buffer, line, (size_t)length, err);
     }
-    if (status == BSW_OK) status = bsw_file_write_atomic(path, buffer.data, buffer.bytes, err);
+    if (status == BSW_OK) status = bsw_file_write_output(path, buffer.data, buffer.bytes, err);
     bsw_buffer_deinit(&buffer);
     return status;
 }
@@ -322,15 +322,15 @@ static enum bsw_status write_table(const char *path, const struct bsw_rbe_epoch 
 // The table, then the plot where there is gnuplot.
 static enum bsw_status write_plot(struct train_job *job, struct bsw_error *err)
 {
-    const char *svg_path = job->settings.plot;
     const struct bsw_rbe_state *state = &job->stats->result.state;
     size_t num_epochs = (size_t)state->epoch;
-    char table[BSW_PATH_BYTES];
+    char svg_path[BSW_PATH_BYTES], table[BSW_PATH_BYTES];
     int has_validation = num_epochs > 0 && state->epochs[num_epochs - 1].validation_loss > 0;
     const char *const arguments[] = {
         "gnuplot", "-e", has_validation ? TRAINING_PLOT VALIDATION_PLOT : TRAINING_PLOT, NULL};
     const struct bsw_gnuplot gnuplot = {.arguments = arguments, .in = table, .out = svg_path};
-    name_table(svg_path, table);
+    name_table(job->settings.plot, table);
+    BSW_TRY(bsw_file_follow(job->settings.plot, svg_path, err));
     BSW_TRY(write_table(table, state->epochs, num_epochs, err));
     if (num_epochs == 0) return BSW_OK;
     BSW_TRY(bsw_gnuplot_run(&gnuplot, &job->stats->is_drawn, err));

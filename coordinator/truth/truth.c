@@ -243,7 +243,7 @@ static enum bsw_status take_output(struct truth_job *job, struct bsw_error *err)
     BSW_TRY(bsw_result_writer_open(s->out, bsw_vectors_num_rows(job->queries), s->k, wide_ids,
                                    &job->merge.writer, err));
     // A run that has named OUT removes its journals yet.
-    if ((s->force || s->resume) && bsw_truth_journals_exist(s->out) && bsw_file_exists(s->out))
+    if ((s->force || s->resume) && bsw_truth_journals_exist(s->out) && bsw_file_is_found(s->out))
         BSW_TRY(bsw_result_writer_lock_name(job->merge.writer, err));
     // With OUT.partial in hand. A run that began with force may be resumed without it.
     int is_forced = s->force || (s->resume && bsw_truth_journals_exist(s->out));

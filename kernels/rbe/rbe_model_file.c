@@ -171,7 +171,7 @@ enum bsw_status bsw_rbe_model_write(struct bsw_rbe_model *model, const char *pat
     BSW_TRY(check_shapes(path, model, err));
     BSW_TRY(check_numbers(path, model, err));
     enum bsw_status status = bsw_rbe_model_pack(model, &buffer, err);
-    if (status == BSW_OK) status = bsw_file_write_atomic(path, buffer.data, buffer.bytes, err);
+    if (status == BSW_OK) status = bsw_file_write_output(path, buffer.data, buffer.bytes, err);
     bsw_buffer_deinit(&buffer);
     return status;
 }

@@ -302,10 +302,28 @@ def _find_library() -> str:
     return SONAME
 
 
+@contextlib.contextmanager
+def _short_spins() -> Iterator[None]:
+    """For libgomp, which reads its variables when it is loaded.
+
+    By itself it lets a thread that waits for others spin for some 10 ms, in which it may keep the
+    one it waits for from running. As the program has it (coordinator/job/program.c).
+    """
+    if "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ:
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = "2000"
+    try:
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
+
+
 def _load() -> ctypes.CDLL:
     path = _find_library()
     try:
-        loaded = ctypes.CDLL(path)
+        with _short_spins():
+            loaded = ctypes.CDLL(path)
     except OSError as error:
         missing = str(error).split(":")[0]
         what = (

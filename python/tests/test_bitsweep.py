@@ -380,6 +380,43 @@ class LongCalls(Case):
         ix.close()
 
 
+class Process(unittest.TestCase):
+    """What libgomp reads when it is loaded, so each in a process of its own."""
+
+    def run_with(self, script: str, **variables: str) -> str:
+        environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"} | variables
+        words = [sys.executable, "-c", script]
+        done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout + done.stderr
+
+    def test_more_threads_than_there_may_be(self) -> None:
+        said = self.run_with(
+            """
+import bitsweep, numpy as np
+x = np.zeros((9, 4), np.float32)
+try:
+    bitsweep.knn(x, x, 1, "l2")
+except bitsweep.Error as error:
+    print(error.code, error)
+""",
+            OMP_NUM_THREADS="1000000",
+        )
+        self.assertRegex(said, "^1 OpenMP has 1000000 threads, must be 1 to 4096")
+
+    def test_threads_that_wait(self) -> None:
+        script = "import os, bitsweep; print(os.environ.get('GOMP_SPINCOUNT'))"
+        said = self.run_with(script, OMP_DISPLAY_ENV="verbose")
+        if "GOMP_SPINCOUNT" not in said:
+            self.skipTest("no libgomp here")
+        self.assertIn("GOMP_SPINCOUNT = '2000'", said)
+        self.assertIn("None", said)
+        said = self.run_with(script, OMP_DISPLAY_ENV="verbose", GOMP_SPINCOUNT="77")
+        self.assertIn("GOMP_SPINCOUNT = '77'", said)
+        said = self.run_with(script, OMP_DISPLAY_ENV="verbose", OMP_WAIT_POLICY="passive")
+        self.assertIn("GOMP_SPINCOUNT = '0'", said)
+
+
 RANKS = """
 import sys, bitsweep
 from mpi4py import MPI

@@ -21,6 +21,9 @@
 #define OPQ_FIRST_BOOK_ROUNDS 6
 #define OPQ_BOOK_ROUNDS       2
 #define OPQ_ROWS              16384
+// Rows of which no rotation is learned, where dims are more: codes of about as many entries lose
+// little by any, and a round takes an SVD of dims^2 all the same.
+#define OPQ_FEW_ROWS 256
 
 // ---- rows ----
 
@@ -130,9 +133,10 @@ static enum bsw_status learn_rotation(struct bsw_sample *sample, uint64_t seed, 
     size_t bytes = (size_t)codes->dims * codes->projected_dims * sizeof(float);
     double natural_error, error;
     float *natural;
+    bsw_opq_begin_natural(codes);
+    if (rows->num <= OPQ_FEW_ROWS && rows->num < codes->dims) return BSW_OK;
     if (some.num > OPQ_ROWS) some.num = OPQ_ROWS;
     BSW_TRY(bsw_allocate(&natural, bytes, 1, "rotation", err));
-    bsw_opq_begin_natural(codes);
     enum bsw_status status =
         alternate(sample, seed, num_threads, OPQ_TRIAL_ROUNDS, codes, &some, &natural_error, err);
     memcpy(natural, codes->matrix, bytes);

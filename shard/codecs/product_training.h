@@ -8,8 +8,9 @@
 // He, Ke, Sun: Optimized Product Quantization): rounds of k-means and the orthogonal matrix that
 // brings rows closest to their decoded codes (Procrustes, by LAPACK's SVD in float64), from the
 // natural order of dimensions or from principal axes, shared out so that parts have alike products
-// of variances: whichever loses less after some rounds. That matrix is LAPACK's, so it
-// may differ between machines, as principal axes do; the index keeps it.
+// of variances: whichever loses less after some rounds. That matrix is LAPACK's, so it may differ
+// between machines, as principal axes do; the index keeps it. With 256 rows or fewer, and fewer
+// than dims, dimensions stay in their order.
 #ifndef BITSWEEP_SHARD_PRODUCT_TRAINING_H
 #define BITSWEEP_SHARD_PRODUCT_TRAINING_H
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files: whole reads and writes, atomic replacement, messages with the path.
 #include <errno.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "common/base/file.h"
@@ -211,12 +213,61 @@ UNIT_TEST(what_exists_is_told_apart)
     const char *file = write_test_file("file", "", 0), *link = path_of("dangling");
     assert_int_equal(symlink("nowhere", link), 0);
     assert_true(bsw_file_exists(file) && bsw_file_exists(temporary_folder));
+    assert_true(!bsw_file_is_found(link));
     assert_true(bsw_file_exists(link)); // a name in use, though it leads nowhere
     assert_false(bsw_file_exists(path_of("missing")));
     assert_true(bsw_path_is_folder(temporary_folder));
     assert_false(bsw_path_is_folder(file));
     assert_false(bsw_path_is_folder(link));
     assert_false(bsw_path_is_folder(path_of("missing")));
+}
+
+static void expect_followed(const char *from, const char *to)
+{
+    char found[BSW_PATH_BYTES];
+    assert_int_equal(bsw_file_follow(from, found, NULL), BSW_OK);
+    assert_string_equal(found, to);
+}
+
+UNIT_TEST(links_are_followed_to_a_name_that_need_not_be_there)
+{
+    char target[BSW_PATH_BYTES], first[BSW_PATH_BYTES], second[BSW_PATH_BYTES],
+        found[BSW_PATH_BYTES];
+    snprintf(target, sizeof target, "%s", path_of("behind"));
+    snprintf(first, sizeof first, "%s", path_of("first"));
+    snprintf(second, sizeof second, "%s", path_of("second"));
+    assert_int_equal(symlink("second", first), 0);
+    assert_int_equal(symlink(target, second), 0);
+    expect_followed(target, target);
+    expect_followed(first, target);
+    assert_int_equal(bsw_file_write_output(first, "x", 1, &err), BSW_OK);
+    expect_followed(first, target);
+    assert_true(bsw_file_is_found(target));
+    assert_int_equal(unlink(second), 0);
+    assert_int_equal(symlink("first", second), 0);
+    assert_int_equal(bsw_file_follow(first, found, &err), BSW_ERROR_USAGE);
+    assert_message(first, ": symbolic links lead in a circle: name another output");
+}
+
+// Not a process that the signal ends, nor one that is left with it blocked or pending.
+UNIT_TEST(a_limit_of_file_sizes_is_an_error)
+{
+    struct rlimit before, limit;
+    sigset_t blocked, pending;
+    const char *path = path_of("limited");
+    char bytes[200] = {0};
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 100;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    enum bsw_status status = bsw_file_write_atomic(path, bytes, sizeof bytes, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(status, BSW_ERROR_IO);
+    assert_non_null(strstr(err.message, "cannot write: File too large"));
+    assert_false(bsw_file_exists(path));
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &blocked), 0);
+    assert_int_equal(sigpending(&pending), 0);
+    assert_false(sigismember(&blocked, SIGXFSZ) || sigismember(&pending, SIGXFSZ));
 }
 
 UNIT_TEST(folder_is_created_once)

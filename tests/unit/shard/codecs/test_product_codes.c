@@ -121,6 +121,19 @@ UNIT_TEST(rotations_keep_lengths_and_opq_has_the_least_error)
     bsw_free(&rows);
 }
 
+// Many dims would take an SVD of them a round.
+UNIT_TEST(few_rows_keep_the_order_of_dims)
+{
+    float *rows = make_rows();
+    write_fbin(path_of("rows.fbin"), rows, DIMS - 1, DIMS);
+    struct bsw_product_codes *codes = train(BSW_METRIC_L2, 8, "opq", 2);
+    for (uint32_t a = 0; a < DIMS; a++)
+        for (uint32_t b = 0; b < codes->projected_dims; b++)
+            assert_true(codes->matrix[a * codes->projected_dims + b] == (a == b ? 1.0f : 0.0f));
+    bsw_product_codes_destroy(&codes);
+    bsw_free(&rows);
+}
+
 // What a key stands for: distance, or product, of the query and the decoded row.
 static double decoded_value(const struct bsw_product_codes *codes, const float *query,
                             const uint8_t *code)
