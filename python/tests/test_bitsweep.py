@@ -6,8 +6,10 @@ the library if it is not installed.
 """
 
 import contextlib
+import copy
 import doctest
 import io
+import multiprocessing
 import os
 import pickle
 import shutil
@@ -20,12 +22,12 @@ import time
 import types
 import unittest
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterator
 from unittest import mock
 
 import bitsweep
 import numpy as np
-from bitsweep import index, vectors
+from bitsweep import index, library, vectors
 
 DATA = Path(__file__).parents[2] / "tests" / "data"
 BASE, QUERIES = DATA / "sift20k_base.u8bin", DATA / "sift20k_query.u8bin"
@@ -135,7 +137,7 @@ class SameAsProgram(Case):
             self.assertNotEqual((self.folder / "kept" / "manifest.pb").read_bytes(), before)
             kept.calibrate()  # by the rows that the folder keeps, as encode did by those in memory
             self.assertEqual((self.folder / "kept" / "manifest.pb").read_bytes(), before)
-        self.assert_fails(1, "--sample", ix.calibrate, self.q, sample=10)
+        self.assert_fails(1, "^sample", ix.calibrate, self.q, sample=10)
         self.assert_fails(8, "stopped", ix.calibrate, sample=10, progress=lambda *_: True)
         ix.close()
 
@@ -232,22 +234,124 @@ class Errors(Case):
         self.assert_fails(1, "axes", bitsweep.knn, small, self.q[0], metric="l2")
         self.assert_fails(1, "numbers", bitsweep.knn, small, [["a"]], metric="l2")
         self.assert_fails(3, "100 dims", bitsweep.knn, small, self.q[:, :100].copy(), metric="l2")
-        self.assert_fails(1, "", bitsweep.knn, small, self.q[:0], metric="l2")
-        self.assert_fails(3, "NaN", bitsweep.knn, small, bad, metric="l2")
+        self.assert_fails(3, "^queries: row 1 has a NaN", bitsweep.knn, small, bad, metric="l2")
+        self.assert_fails(3, "^x: row 1 has a NaN", bitsweep.knn, bad, small, metric="l2")
         self.assert_fails(3, "", bitsweep.knn, small, np.full((1, 128), 1e300), metric="l2")
 
     def test_settings(self) -> None:
         small, folder = self.x[:100], self.folder / "never"
-        self.assert_fails(1, "--metric", bitsweep.Index.encode, small, folder)
-        self.assert_fails(1, "--metric", bitsweep.Index.encode, small, folder, metric="l3")
+        self.assert_fails(1, "^metric", bitsweep.Index.encode, small, folder)
+        self.assert_fails(1, "^metric", bitsweep.Index.encode, small, folder, metric="l3")
         self.assert_fails(1, "bits", bitsweep.Index.encode, small, folder, metric="l2", bits=99)
         self.assert_fails(1, "lists", bitsweep.Index.encode, small, folder, metric="l2", lists="x")
-        self.assert_fails(1, "k is -1", bitsweep.knn, small, self.q, -1, "l2")
-        self.assert_fails(1, "", bitsweep.knn, small, self.q, 0, "l2")
+        self.assert_fails(1, "^k must be 1 or more, not -1$", bitsweep.knn, small, self.q, -1, "l2")
+        self.assert_fails(1, "^k must be 1 or more, not 0$", bitsweep.knn, small, self.q, 0, "l2")
         self.assert_fails(1, "", bitsweep.knn, small, self.q, 101, "l2")
         with self.assertRaises(TypeError):
             bitsweep.knn(small, self.q, "ten", metric=3, no_such_setting=1)
         self.assertFalse(folder.exists())
+
+    def test_numbers(self) -> None:
+        """What is out of range or no number, of every setting that is one."""
+        encode, folder = bitsweep.Index.encode, self.folder / "never"
+        small, no_numbers = self.x[:300], (True, np.bool_(False), 1.5j, [1], np.ones(2))
+        wholes = ["lists", "subspaces", "stage_dims", "seed", "shards", "calibrate_rows"]
+        wholes += ["first_row", "num_rows", "threads", "device_memory"]
+        with bitsweep.Index.encode(small, self.folder / "numbers", metric="l2", lists=4) as ix:
+            calls: list[Any] = [(encode, (small, folder), name) for name in wholes]
+            calls += [(encode, (small, folder), name) for name in ("bits", "scale")]
+            names = ["k", "probe", "scan_dims", "query_bits", "batch"]
+            names += ["recall", "probe_ratio", "oversample"]
+            calls += [(ix.search, (self.q,), name) for name in names]
+            calls += [(bitsweep.knn, (small, self.q), name) for name in ("k", "threads")]
+            calls += [(ix.calibrate, (), "sample"), (bitsweep.read, (BASE,), "first_row")]
+            calls += [(bitsweep.recall, ([[1]], [[1]]), "k")]
+            calls += [(bitsweep.Index, (ix.folder,), "check_seconds")]
+            reals = ("bits", "scale", "recall", "probe_ratio", "oversample", "check_seconds")
+            may_be_0 = ("lists", "first_row", "threads", "device_memory")
+            for call, arguments, name in calls:
+                with self.subTest(call=call, name=name):
+                    for value in no_numbers:
+                        with self.assertRaisesRegex(TypeError, f"^{name} must be a .*number") as e:
+                            call(*arguments, **{name: value})
+                        self.assertNotIn("\n", str(e.exception))
+                    if name in reals:
+                        self.assert_fails(1, f"^{name} must be a number, not nan$", call,
+                                          *arguments, **{name: np.nan})
+                    else:
+                        with self.assertRaisesRegex(TypeError, f"^{name} must be a whole number"):
+                            call(*arguments, **{name: 1.5})
+                        self.assert_fails(1, f"^{name} must be [01] or more.*, not -2$", call,
+                                          *arguments, **{name: -2})
+                    if name not in may_be_0:
+                        self.assert_fails(1, f"^{name} must be .*, not 0$", call, *arguments,
+                                          **{name: 0})
+            self.assert_fails(1, "^probe must be 1 or more or 'all', not 0$", ix.search, self.q,
+                              probe=0)
+            self.assert_fails(1, "^probe must be a whole number or 'all', not 'few'$", ix.search,
+                              self.q, probe="few")
+            self.assert_fails(1, "^probe_ratio 0.001: 0.01 to", ix.search, self.q,
+                              probe_ratio=0.001)
+            self.assertEqual(ix.search(self.q, np.int64(3), probe=np.uint8(2))[1].shape, (200, 3))
+        self.assertFalse(folder.exists())
+
+    def test_texts(self) -> None:
+        small, folder = self.x[:300], self.folder / "never"
+        for name in ("metric", "codec", "segments", "axes", "rotation", "residual", "device"):
+            with self.assertRaisesRegex(TypeError, f"^{name} must be a text, not 3$"):
+                bitsweep.Index.encode(small, folder, **{name: 3})
+        for name in ("copy_vectors", "drop_bad_rows", "force", "resume"):
+            with self.assertRaisesRegex(TypeError, f"^{name} must be True or False, not 'no'$"):
+                bitsweep.Index.encode(small, folder, **{name: "no"})
+        with self.assertRaisesRegex(TypeError, "^folder must be the name of a file, not 3$"):
+            bitsweep.Index(3)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "^comm must be a communicator"):
+            bitsweep.Index(folder, comm=3)
+        bitsweep.Index.encode(small, self.folder / "texts", metric="l2").close()
+        words = "^device 'gpu' is not one of auto.cpu.cuda"
+        self.assert_fails(1, words, bitsweep.Index, self.folder / "texts", device="gpu")
+        self.assert_fails(1, words, bitsweep.Index.encode, small, folder, device="gpu")
+        self.assert_fails(1, words, bitsweep.knn, small, small, 5, "l2", device="gpu")
+        self.assertFalse(folder.exists())
+
+    def test_wrong_arrays(self) -> None:
+        small, folder = self.x[:300].astype(np.float32), self.folder / "never"
+        masked = np.ma.masked_less(small, 1)
+        self.assertTrue(masked.mask.any())
+        wrong: list[Any] = [masked, small.astype(complex), small.astype(object), small.astype(str)]
+        wrong += [[[1, 2], [3]], np.zeros((2, 128), "M8[s]"), np.zeros((2, 128), "f4,f4"), None, 3]
+        with bitsweep.Index.encode(small, self.folder / "arrays", metric="l2") as ix:
+            for x in wrong:
+                with self.subTest(x=type(x)):
+                    self.assert_fails(1, "^x: ", bitsweep.Index.encode, x, folder, metric="l2")
+                    self.assert_fails(1, "^x: ", bitsweep.knn, x, small, 3, "l2")
+                    self.assert_fails(1, "^queries: ", bitsweep.knn, small, x, 3, "l2")
+                    self.assert_fails(1, "^queries: ", ix.search, x)
+                    self.assert_fails(1, "^x: ", bitsweep.write, self.folder / "no.fbin", x)
+            unmasked = np.ma.array(self.q)
+            self.assert_same(ix.search(unmasked), ix.search(self.q))
+        self.assert_fails(1, "^ids: ", bitsweep.recall, np.ma.masked_less([[1, 2]], 2), [[1]])
+        self.assertFalse(folder.exists())
+
+    def test_no_queries(self) -> None:
+        small, none = self.x[:300], self.q[:0]
+        for values, ids in (
+            bitsweep.knn(small, none, 7, "l2"),
+            bitsweep.knn(small, none.astype(np.float32), 7, "l2"),
+        ):
+            self.assertEqual((values.shape, ids.shape), ((0, 7), (0, 7)))
+            self.assertEqual((values.dtype, ids.dtype), (np.float32, np.int64))
+        self.assert_fails(3, "64 dims", bitsweep.knn, small, none[:, :64], 7, "l2")
+        self.assert_fails(1, "^k 301: ", bitsweep.knn, small, none, 301, "l2")
+        self.assert_fails(1, "^metric", bitsweep.knn, small, none, 7)
+        with bitsweep.Index.encode(small, self.folder / "none asked", metric="l2") as ix:
+            for _ in range(2):
+                values, ids = ix.search(none, 7)
+                self.assertEqual((values.shape, ids.shape), ((0, 7), (0, 7)))
+                self.assertEqual(ix.search(self.q, 7)[1].shape, (200, 7))
+            self.assert_fails(3, "64 dims", ix.search, none[:, :64])
+            self.assert_fails(1, "^k 301: ", ix.search, none, 301)
+        self.assert_fails(1, "no queries", bitsweep.recall, ids, ids)
 
     def test_index(self) -> None:
         folder = self.folder / "small"
@@ -269,9 +373,69 @@ class Errors(Case):
         with self.assertRaises(ValueError):
             bitsweep.Index("null\0byte")
 
-    def test_pickle(self) -> None:
+    def test_pickled_error(self) -> None:
         error = pickle.loads(pickle.dumps(bitsweep.Error("text", 3, 1)))
         self.assertEqual((str(error), error.code, error.rank), ("text", 3, 1))
+
+
+class Copies(Case):
+    def test_copies(self) -> None:
+        made = bitsweep.Index.encode(self.x[:2000], self.folder / "original", metric="l2")
+        expected = made.search(self.q)
+        made.close()
+        name = os.path.relpath(self.folder / "original")
+        ix = bitsweep.Index(name, threads=1, device="cpu", check_seconds=7)
+        for make in (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
+            with make(ix) as other:
+                self.assertIsNot(other, ix)
+                self.assertEqual(other.info, ix.info)
+                self.assertTrue(os.path.isabs(other.folder))
+                self.assert_same(other.search(self.q), expected)
+        self.assert_same(ix.search(self.q), expected)  # no copy has closed it
+        (self.folder / "original").rename(self.folder / "elsewhere")
+        self.assert_fails(1, "original is gone: ", pickle.dumps, ix)
+        ix.close()
+        for make in (copy.copy, copy.deepcopy, pickle.dumps):
+            self.assert_fails(1, "the index is closed", make, ix)
+
+
+def search_in_child(given: Any) -> Any:
+    ix, x, q = given
+    return [(Forks.ix if ix is None else ix).search(q), bitsweep.knn(x, q, 5, "l2", threads=2)]
+
+
+class Forks(Case):
+    """Processes that begin as a copy of this one, after it has used its threads."""
+
+    ix: bitsweep.Index
+
+    def in_child(self, given: Any) -> Any:
+        with multiprocessing.get_context("fork").Pool(1) as pool:
+            return pool.map_async(search_in_child, [given]).get(60)[0]
+
+    def test_fork(self) -> None:
+        x = self.x[:3000]
+        with bitsweep.Index.encode(x, self.folder / "forked", metric="l2", threads=2) as ix:
+            expected = [ix.search(self.q), bitsweep.knn(x, self.q, 5, "l2", threads=2)]
+            Forks.ix = ix
+            for given in (ix, None):  # by way of a pickle, and as it is in the child's memory
+                for found, wanted in zip(self.in_child((given, x, self.q)), expected):
+                    self.assert_same(found, wanted)
+            self.assert_same(ix.search(self.q), expected[0])
+
+    def test_fork_in_a_call(self) -> None:
+        """A child that another thread of its parent is in a call of can make none, and says so."""
+        with bitsweep.Index.encode(self.x[:300], self.folder / "in a call", metric="l2") as ix:
+            Forks.ix, said = ix, []
+
+            def fork(*_: Any) -> None:
+                if not said:
+                    with self.assertRaisesRegex(bitsweep.Error, "forked while a call"):
+                        self.in_child((None, self.x[:300], self.q))
+                    said.append(1)
+
+            self.assertEqual(ix.search(self.q, progress=fork)[1].shape, (200, 10))
+            self.assertTrue(said)
 
 
 class LongCalls(Case):
@@ -332,15 +496,62 @@ class LongCalls(Case):
             self.long_call()
         self.assertIs(signal.getsignal(signal.SIGINT), before)
 
+    @contextlib.contextmanager
+    def handled(self, number: int, handler: Any) -> Iterator[None]:
+        before = signal.signal(number, handler)
+        try:
+            yield
+            self.assertIs(signal.getsignal(number), handler)
+        finally:
+            signal.signal(number, before)
+
+    def test_handlers_that_raise(self) -> None:
+        def fail(number: int, _frame: Any) -> None:
+            raise LookupError(number)
+
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM):
+            with self.handled(number, fail), self.assertRaises(LookupError) as caught:
+                timer = threading.Timer(0.1, os.kill, (os.getpid(), number))
+                timer.start()
+                self.long_call()
+            self.assertEqual(caught.exception.args, (number,))
+        with self.handled(signal.SIGALRM, fail), mock.patch("sys.unraisablehook") as lost:
+            for _ in range(20):  # wherever it arrives
+                with contextlib.suppress(LookupError):
+                    signal.setitimer(signal.ITIMER_REAL, 0.002)
+                    bitsweep.knn(self.x[:1000], self.q, 10, "l2")
+                    time.sleep(1)
+            self.assertFalse(lost.called)
+
     def test_handler_that_goes_on(self) -> None:
-        taken = []
-        before = signal.signal(signal.SIGINT, lambda *_: taken.append(1))
+        taken: list[int] = []
+        expected = bitsweep.knn(self.x, self.q, 10, "l2")
+        for number in (signal.SIGINT, signal.SIGALRM, signal.SIGUSR1):
+            taken.clear()
+            with self.handled(number, lambda *_: taken.append(1)):
+                found = bitsweep.knn(self.x, self.q, 10, "l2",
+                                     progress=lambda *_: os.kill(os.getpid(), number))
+            self.assertTrue(taken)
+            self.assert_same(found, expected)
+        with self.handled(signal.SIGALRM, lambda *_: taken.append(1)):
+            signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)  # also in what reads and writes files
+            try:
+                bitsweep.Index.encode(BASE, self.folder / "disturbed", metric="l2").close()
+                found = bitsweep.knn(BASE, QUERIES, 10, "l2")
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        self.assert_same(found, expected)
+
+    def test_handler_that_is_replaced(self) -> None:
+        other = lambda *_: None  # noqa: E731
+        replace = lambda *_: signal.signal(signal.SIGUSR1, other)  # noqa: E731
+        before = signal.signal(signal.SIGUSR1, replace)
         try:
             bitsweep.knn(self.x[:100], self.q, 10, "l2",
-                         progress=lambda *_: os.kill(os.getpid(), signal.SIGINT))
+                         progress=lambda *_: os.kill(os.getpid(), signal.SIGUSR1))
+            self.assertIs(signal.getsignal(signal.SIGUSR1), other)
         finally:
-            signal.signal(signal.SIGINT, before)
-        self.assertTrue(taken)
+            signal.signal(signal.SIGUSR1, before)
 
     def test_gil(self) -> None:
         """Between two calls of the progress function this thread gets on."""
@@ -420,15 +631,20 @@ def fails(words, call, *arguments, **more):
 encode = bitsweep.Index.encode
 mine = lambda wrong, right: wrong if rank == 1 else right
 fails("axes", encode, mine(x[0], x), sys.argv[3], metric="l2")
-fails("lists is 'x'", encode, x, sys.argv[3], metric="l2", lists=mine("x", 0))
+fails("lists must be a whole number or 'auto', not 'x'", encode, x, sys.argv[3], metric="l2", lists=mine("x", 0))
 fails("others than rank 0", encode, x, sys.argv[3], metric="l2", bits=mine(2, 3))
 fails("progress is neither", encode, x, sys.argv[3], metric="l2", progress=mine(3, None))
-fails("k is -1", bitsweep.knn, x, asked, mine(-1, 10), "l2")
+fails("k must be 1 or more, not -1", bitsweep.knn, x, asked, mine(-1, 10), "l2")
 fails("there are none", bitsweep.knn, x, None, 10, "l2")
 ix = encode(x, sys.argv[3], metric="l2", comm=comm)
 fails("axes", ix.search, q[0] if rank == 0 else None)
-fails("probe is 'few'", ix.search, asked, probe=mine("few", None))
+fails("probe must be a whole number or 'all', not 'few'", ix.search, asked, probe=mine("few", None))
 fails("others than rank 0", ix.search, asked, k=mine(9, 10))
+none = q[:0] if rank == 0 else None
+assert ix.search(none)[1].shape == bitsweep.knn(x, none, 10, "l2", comm=comm)[1].shape == (0, 10)
+fails("64 dims", ix.search, q[:0, :64] if rank == 0 else None)
+fails("64 dims", bitsweep.knn, x, q[:0, :64] if rank == 0 else None, 10, "l2")
+fails("neither copied nor pickled", ix.__reduce__)
 assert ix.search(asked)[1].shape == (len(q) if rank == 0 else 0, 10)
 ix.close()
 """
@@ -459,7 +675,7 @@ class SeveralRanks(Case):
 
 
 def load_tests(_loader: Any, tests: unittest.TestSuite, _pattern: Any) -> unittest.TestSuite:
-    for module in (bitsweep, vectors, index):
+    for module in (bitsweep, vectors, index, library):
         tests.addTests(doctest.DocTestSuite(module))
     return tests
 

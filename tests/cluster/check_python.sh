@@ -57,6 +57,13 @@ check_tests() {
     fi
 }
 
+# slow_device: the tests of devices, with each wait for one 20 ms longer.
+slow_device() {
+    BITSWEEP_LIBRARY=$emulated_library BITSWEEP_TEST_DEVICE=emulated BITSWEEP_EMULATOR_SLOW=20 \
+        "$python" -m unittest "$source/python/tests/test_device.py" >"$folder/said" 2>&1 &&
+        grep -q '^Ran [3-9] tests' "$folder/said"
+}
+
 # builder: a folder with scikit-build-core, of this machine or of a package index; 1: there is none.
 builder() {
     "$python" -m pip --version >/dev/null 2>&1 || return 1
@@ -80,6 +87,14 @@ assert bitsweep.knn(x, x, k=1, metric='l2')[1][:, 0].tolist() == list(range(8))"
 }
 
 check_tests "$source/python/tests"
+emulated_library=$(dirname "$emulated")/libbitsweep_emulated.so
+if [[ ! -e $emulated_library ]]; then
+    echo "no library with emulated devices here: nothing runs on one"
+elif slow_device; then
+    pass "a device that takes its time"
+else
+    complain "a device that takes its time" "$folder/said"
+fi
 if builder; then
     check "a wheel" wheel_works
 else
