@@ -43,9 +43,9 @@
  *
  * FORKS. A child of a process that has made calls may make some, with the parent's objects too. It
  * has one of its threads alone: where the parent's calls had several, those of the child work on
- * one, whatever `threads` says; a GPU or ranks are BITSWEEP_ERROR_USAGE. So is every call of a child
- * that was forked while another thread was in a call. Closing what a child cannot use leaves it to
- * the parent.
+ * one, whatever `threads` says; a GPU or ranks are BITSWEEP_ERROR_USAGE. So is every call of a
+ * child that was forked while another thread was in a call. Closing what a child cannot use leaves
+ * it to the parent.
  *
  * What changes in the whole process: training inside bitsweep_encode sets OpenBLAS to one thread
  * while it lasts; an encode of more shards than files may be open raises the soft limit of these

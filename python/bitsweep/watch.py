@@ -50,7 +50,8 @@ class Watch:
 
     A signal's handler is a Python function, and one that raises inside a callback of C raises into
     nothing. So during the call every signal that has such a handler has one in its place that keeps
-    what it raises; the call ends, and that is raised then.
+    what it raises; the call ends, and that is raised then. Where one raises while they get their
+    places back, those that are left are as if they were not there.
     """
 
     def __init__(self, settings: Structure, progress: Progress) -> None:
@@ -63,10 +64,11 @@ class Watch:
             raise TypeError("progress is neither a function nor True, False or None")
         self._raised: Optional[BaseException] = None
         self._before: dict[int, tuple[Handler, Handler]] = {}  # theirs and ours, by signal
+        self._keeps = True
 
     def tell(self, phase: bytes, done: int, total: int) -> int:
         try:
-            if self._raised:
+            if self._raised is not None:
                 return 1
             return 1 if self._show and self._show(phase.decode(), done, total) else 0
         except BaseException as error:
@@ -78,6 +80,8 @@ class Watch:
             try:
                 handler(number, frame)
             except BaseException as error:
+                if not self._keeps:
+                    raise
                 self._raised = error
 
         return handle
@@ -89,15 +93,16 @@ class Watch:
             if callable(handler):  # SIG_DFL is a number
                 ours = self._keep(handler)
                 self._before[number] = (handler, ours)
-                signal.signal(number, ours)
+                _handle(number, ours)
 
     def _return_signals(self) -> None:
-        """A handler may raise as soon as it has its place again, or have given it to another."""
+        """A handler may raise anywhere in this, and may have given its place to another."""
+        self._keeps = False
         try:
-            while self._before:
-                number, (theirs, ours) = self._before.popitem()
+            for number, (theirs, ours) in list(self._before.items()):
                 if _handler_of(number) is ours:
-                    signal.signal(number, theirs)
+                    _handle(number, theirs)
+                del self._before[number]
         finally:
             if self._before:
                 self._return_signals()
@@ -132,8 +137,9 @@ class Watch:
             raise raised from None
 
 
-# Those that may have a handler: real-time signals and faults of the program are left out, and so are
-# the enums of signal.getsignal, as looking takes time in every search.
+# Those that may have a handler. Real-time signals and faults of the program are left out, as looking
+# takes time in every search; and so are the enums of module signal, in whose making what a handler
+# raises may be lost.
 _SIGNALS = sorted(
     int(number)
     for number in signal.valid_signals()
@@ -141,6 +147,7 @@ _SIGNALS = sorted(
                                       signal.SIGFPE, signal.SIGILL, signal.SIGTRAP)
 )
 _handler_of = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
+_handle = getattr(signal.signal, "__wrapped__", signal.signal)
 
 # Made once: a new function for C at every call takes as long as a small search.
 _watches: dict[int, Watch] = {}

@@ -6,29 +6,18 @@ of the tests with emulated devices.
 """
 
 import os
-import shutil
-import tempfile
 import unittest
-from pathlib import Path
 
 import bitsweep
-import numpy as np
+from package_case import Case
 
-DATA = Path(__file__).parents[2] / "tests" / "data"
 DEVICE = os.environ.get("BITSWEEP_TEST_DEVICE")
 
 
 @unittest.skipUnless(DEVICE, "BITSWEEP_TEST_DEVICE names no device")
-class Device(unittest.TestCase):
+class Device(Case):
     def setUp(self) -> None:
-        self.folder = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.folder)
-        self.x = bitsweep.read(DATA / "sift20k_base.u8bin", 0, 600)
-        self.q = bitsweep.read(DATA / "sift20k_query.u8bin", 0, 7)
-
-    def assert_same(self, one: bitsweep.vectors.Answer, other: bitsweep.vectors.Answer) -> None:
-        for a, b in zip(one, other):
-            np.testing.assert_array_equal(a, b)
+        self.x, self.q = self.x[:600], self.q[:7]
 
     def test_search(self) -> None:
         made = bitsweep.Index.encode(self.x, self.folder / "made", metric="l2", device=DEVICE)
@@ -46,7 +35,7 @@ class Device(unittest.TestCase):
         """A child has none of the parent's devices, and hears why."""
         said_by, said_to = os.pipe()
         with bitsweep.Index.encode(
-            self.x, self.folder / "made", metric="l2", device=DEVICE
+            self.x, self.folder / "forked", metric="l2", device=DEVICE
         ) as ix:
             ix.search(self.q)
             child = os.fork()

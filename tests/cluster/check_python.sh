@@ -22,9 +22,9 @@ source=$(realpath "$2")
 export BITSWEEP_LIBRARY=$library PYTHONPATH=$source/python PYTHONDONTWRITEBYTECODE=1
 export PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
-# tests_pass FOLDER: its unit tests, of which there are some.
+# tests_pass FOLDER [FILE]: its unit tests, of which there are some.
 tests_pass() {
-    (cd "$1" && "$python" -W error::ResourceWarning -m unittest discover -v) >"$folder/said" 2>&1 &&
+    (cd "$1" && "$python" -W error::ResourceWarning -m unittest discover -v -p "${2:-test*.py}") >"$folder/said" 2>&1 &&
         grep -qE '^Ran ([3-9]|[1-9][0-9]+) tests' "$folder/said"
 }
 
@@ -60,8 +60,7 @@ check_tests() {
 # slow_device: the tests of devices, with each wait for one 20 ms longer.
 slow_device() {
     BITSWEEP_LIBRARY=$emulated_library BITSWEEP_TEST_DEVICE=emulated BITSWEEP_EMULATOR_SLOW=20 \
-        "$python" -m unittest "$source/python/tests/test_device.py" >"$folder/said" 2>&1 &&
-        grep -q '^Ran [3-9] tests' "$folder/said"
+        tests_pass "$source/python/tests" test_device.py
 }
 
 # builder: a folder with scikit-build-core, of this machine or of a package index; 1: there is none.

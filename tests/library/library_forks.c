@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a child finds that a program forks after it has used the library, or while it does. Says
 // each case that fails. usage: library_forks INDEX QUERIES
+#include <stdio.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,104 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs of this folder that assert something share: each is one file beside this one.
+// What programs of this folder that assert something share.
 #ifndef BITSWEEP_TESTS_LIBRARY_SUPPORT_H
 #define BITSWEEP_TESTS_LIBRARY_SUPPORT_H
 
-#include <bitsweep.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#if __has_include(<bitsweep.h>)
+#include <bitsweep.h> // as it is installed
+#else
+#include "coordinator/bitsweep.h"
+#endif
 
-static int num_failed;
-static struct bitsweep_error error;
+extern int num_failed; // cases, each of which was said
+extern struct bitsweep_error error;
 
-static inline void expect(int is_true, const char *what)
-{
-    if (is_true) return;
-    printf("FAILED: %s (%s)\n", what, error.message);
-    num_failed++;
-}
-
+void expect(int is_true, const char *what);
 // An error of this status whose text has these words in it.
-static inline void refused(int status, int wanted, const char *words)
-{
-    if (status == wanted && error.status == wanted && strstr(error.message, words)) return;
-    printf("FAILED: status %s, wanted %s with '%s': %s\n", bitsweep_status_name(status),
-           bitsweep_status_name(wanted), words, error.message);
-    num_failed++;
-}
+void refused(int status, int wanted, const char *words);
+// Ends the program after an error.
+void need(int status, const char *what);
 
-static inline void need(int status, const char *what)
-{
-    if (status == BITSWEEP_OK) return;
-    printf("FAILED: %s: %s\n", what, error.message);
-    exit(1);
-}
-
-// ---- rows and answers ----
-
-// Odd addresses must do.
-static inline struct bitsweep_rows load(const char *file)
-{
-    struct bitsweep_rows rows;
-    need(bitsweep_shape(file, &rows, &error), file);
-    size_t number = rows.type == BITSWEEP_FLOAT32 ? 4 : rows.type == BITSWEEP_FLOAT16 ? 2 : 1;
-    unsigned char *data = malloc(rows.num_rows * rows.dims * number + 1);
-    need(bitsweep_read(file, 0, rows.num_rows, data + 1, &error), file);
-    rows.data = data + 1;
-    rows.file = NULL;
-    return rows;
-}
+// Of a file, in memory, at an odd address, which must do.
+struct bitsweep_rows load(const char *file);
 
 struct answers {
     float *values;
     int64_t *ids;
     size_t count;
 };
+struct answers room(uint64_t num_queries, uint64_t k);
+int are_same(const struct answers *a, const struct answers *b);
+void forget(struct answers *answers);
 
-static inline struct answers room(uint64_t num_queries, uint64_t k)
-{
-    size_t count = num_queries * k;
-    return (struct answers){malloc(count * sizeof(float)), malloc(count * sizeof(int64_t)), count};
-}
-
-static inline int are_same(const struct answers *a, const struct answers *b)
-{
-    return a->count == b->count && memcmp(a->ids, b->ids, a->count * sizeof *a->ids) == 0 &&
-           memcmp(a->values, b->values, a->count * sizeof *a->values) == 0;
-}
-
-static inline void forget(struct answers *answers)
-{
-    free(answers->values);
-    free(answers->ids);
-}
-
-static inline bitsweep_index *opened_with(const char *folder, int threads)
-{
-    bitsweep_index *index;
-    struct bitsweep_open_settings settings;
-    bitsweep_open_defaults(&settings);
-    settings.threads = threads;
-    settings.device = "cpu";
-    need(bitsweep_open(folder, &settings, &index, &error), folder);
-    return index;
-}
-
-static inline bitsweep_index *opened(const char *folder)
-{
-    return opened_with(folder, 1);
-}
-
-static inline struct answers searched(bitsweep_index *index, const struct bitsweep_rows *queries,
-                                      uint64_t k, double recall)
-{
-    struct bitsweep_search_settings settings;
-    struct answers answers = room(queries->num_rows, k);
-    bitsweep_search_defaults(&settings);
-    settings.k = k;
-    settings.recall = recall;
-    need(bitsweep_search(index, queries, &settings, answers.values, answers.ids, &error), "search");
-    return answers;
-}
+// On the CPU, with so many threads or one.
+bitsweep_index *opened_with(const char *folder, int threads);
+bitsweep_index *opened(const char *folder);
+// recall 0: the usual.
+struct answers searched(bitsweep_index *index, const struct bitsweep_rows *queries, uint64_t k,
+                        double recall);
 
 #endif
