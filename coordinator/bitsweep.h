@@ -41,6 +41,12 @@
  * settings say and gives them back. The caller's own number of OpenMP threads, affinity, locale,
  * signal handlers and working directory stay as they are.
  *
+ * FORKS. A child of a process that has made calls may make some, with the parent's objects too. It
+ * has one of its threads alone: where the parent's calls had several, those of the child work on
+ * one, whatever `threads` says; a GPU or ranks are BITSWEEP_ERROR_USAGE. So is every call of a
+ * child that was forked while another thread was in a call. Closing what a child cannot use leaves
+ * it to the parent.
+ *
  * What changes in the whole process: training inside bitsweep_encode sets OpenBLAS to one thread
  * while it lasts; an encode of more shards than files may be open raises the soft limit of these
  * (RLIMIT_NOFILE), which stays so. Ranks with GPUs that NCCL joins set NCCL_COMM_BLOCKING=0, and
@@ -124,7 +130,8 @@ enum bitsweep_type {
 /* Vectors: an array in memory, or a file. This struct never changes. */
 struct bitsweep_rows {
     const void *data;  /* [num_rows][dims] numbers of the type, without gaps; any alignment */
-    uint64_t num_rows; /* 1 or more */
+    uint64_t num_rows; /* 1 or more; of queries in memory 0, too, whose answer is empty: data and
+                          the places for it may then be NULL */
     uint32_t dims;     /* 1 .. 65536 */
     int32_t type;      /* enum bitsweep_type; float16 is IEEE binary16 */
     const char *file;  /* not NULL: rows are those of this file, all else is not looked at: .fvecs

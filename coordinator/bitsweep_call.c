@@ -40,8 +40,26 @@ static void make_locale(void)
     plain_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-void bsw_library_call_begin(struct bsw_library_call *call,
-                            const struct bsw_library_call_needs *needs)
+// Where a fork allows no call, or none with these ranks, the call has none.
+static enum bsw_status take_ranks(struct bsw_library_call *call, bitsweep_ranks *ranks)
+{
+    enum bsw_status status = bsw_fork_check(&call->err);
+    call->is_cut_off = status != BSW_OK;
+    if (status == BSW_OK && ranks)
+        status = bsw_fork_check_own(ranks->generation, "its ranks were opened", &call->err);
+    if (status != BSW_OK || !ranks) {
+        bsw_transport_local_init(&call->own);
+        call->transport = &call->own;
+        return status;
+    }
+    call->transport = &ranks->transport;
+    call->lock = &ranks->lock;
+    pthread_mutex_lock(call->lock);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_library_call_begin(struct bsw_library_call *call,
+                                       const struct bsw_library_call_needs *needs)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_locale);
@@ -50,17 +68,13 @@ void bsw_library_call_begin(struct bsw_library_call *call,
                                       .err = {.rank = -1}};
     if (needs->err) call->err = *needs->err;
     call->num_threads = needs->threads > 0 ? needs->threads : call->threads_before;
-    if (needs->ranks) {
-        call->transport = &needs->ranks->transport;
-        call->lock = &needs->ranks->lock;
-        pthread_mutex_lock(call->lock);
-    } else {
-        bsw_transport_local_init(&call->own);
-        call->transport = &call->own;
-    }
+    if (bsw_fork_is_alone()) call->num_threads = 1;
+    enum bsw_status status = take_ranks(call, needs->ranks);
+    bsw_fork_enter(needs->works ? call->num_threads : 0);
     omp_set_num_threads(call->num_threads);
     call->locale_before = uselocale(plain_locale); // (locale_t)0, where there is none, changes none
     call->caller_before = bsw_caller_set(needs->progress ? &call->caller : NULL);
+    return status == BSW_OK ? needs->status : status;
 }
 
 int bsw_library_call_end(struct bsw_library_call *call, enum bsw_status status,
@@ -71,6 +85,7 @@ int bsw_library_call_end(struct bsw_library_call *call, enum bsw_status status,
     omp_set_num_threads(call->threads_before);
     if (call->transport == &call->own) bsw_transport_close(&call->own, status != BSW_OK);
     if (call->lock) pthread_mutex_unlock(call->lock);
+    bsw_fork_leave();
     return bsw_library_report(status, &call->err, error);
 }
 
@@ -238,6 +253,19 @@ enum bsw_status bsw_library_lend(const struct bitsweep_rows *rows, const char *n
     return bsw_memory_rows_lend(&out->memory, err);
 }
 
+enum bsw_status bsw_library_lend_queries(const struct bitsweep_rows *queries,
+                                         struct bsw_library_rows *out, struct bsw_error *err)
+{
+    static const char name[] = BSW_MEMORY_PREFIX "queries";
+    if (!queries || queries->file || queries->num_rows > 0)
+        return bsw_library_lend(queries, name, out, err);
+    const struct bitsweep_rows one = {name, 1, queries->dims, queries->type, NULL};
+    BSW_TRY(bsw_library_lend(&one, name, out, err));
+    bsw_library_take_back(out);
+    out->is_empty = 1;
+    return BSW_OK;
+}
+
 void bsw_library_take_back(struct bsw_library_rows *rows)
 {
     bsw_memory_rows_take_back(&rows->memory);
@@ -371,6 +399,7 @@ int bitsweep_ranks_open(int comm, double timeout_seconds, bitsweep_ranks **out,
     status = join(comm, timeout_seconds, ranks ? ranks : &nowhere, status, &err);
     if (status == BSW_OK) {
         pthread_mutex_init(&ranks->lock, NULL);
+        ranks->generation = bsw_fork_generation();
         note_open(ranks);
         *out = ranks;
     } else {
@@ -381,18 +410,22 @@ int bitsweep_ranks_open(int comm, double timeout_seconds, bitsweep_ranks **out,
 
 void bitsweep_ranks_close(bitsweep_ranks **ranks)
 {
-    if (!*ranks) return;
-    note_closed(*ranks);
-    bsw_transport_close(&(*ranks)->transport, 0);
-    pthread_mutex_destroy(&(*ranks)->lock);
-    bsw_free(ranks);
+    bitsweep_ranks *own = *ranks;
+    *ranks = NULL;
+    if (!own || own->generation != bsw_fork_generation())
+        return; // those of a parent are left to it
+    note_closed(own);
+    bsw_transport_close(&own->transport, 0);
+    pthread_mutex_destroy(&own->lock);
+    bsw_free(&own);
 }
 
 int bitsweep_ranks_refuse(bitsweep_ranks *ranks, const char *why, struct bitsweep_error *error)
 {
     struct bsw_library_call call;
-    bsw_library_call_begin(&call, &(struct bsw_library_call_needs){.ranks = ranks});
-    enum bsw_status status = bsw_fail(&call.err, BSW_ERROR_USAGE, "%s", why);
+    enum bsw_status status =
+        bsw_library_call_begin(&call, &(struct bsw_library_call_needs){.ranks = ranks});
+    if (status == BSW_OK) status = bsw_fail(&call.err, BSW_ERROR_USAGE, "%s", why);
     status = bsw_transport_agree(call.transport, status, &call.err);
     return bsw_library_call_end(&call, status, error);
 }

@@ -12,12 +12,14 @@
 #include "common/net/transport.h"
 #include "common/rows/memory_rows.h"
 #include "coordinator/bitsweep.h"
+#include "coordinator/bitsweep_fork.h"
 #include "coordinator/job/setting_checks.h"
 
 struct bitsweep_ranks {
     bsw_transport transport;
     pthread_mutex_t lock; // of calls that use it
     bitsweep_ranks *next; // of those that are open
+    int generation;       // bitsweep_fork.h
 };
 
 // From begin to end of a call. What it changes is of the calling thread alone and is put back: the
@@ -29,19 +31,24 @@ struct bsw_library_call {
     bsw_transport *transport; // of the ranks, or own
     bsw_transport own;
     pthread_mutex_t *lock; // held; or NULL
+    int is_cut_off;        // by a fork: nothing that others may have locked is to be touched
     struct bsw_error err;
 };
 
 struct bsw_library_call_needs {
-    int threads;           // 0: those of OpenMP
-    bitsweep_ranks *ranks; // waited for; NULL: one rank
+    enum bsw_status status; // of what was done before, which err is of; BSW_OK: nothing is wrong
+    int works;              // with threads, or on a device
+    int threads;            // 0: those of OpenMP
+    bitsweep_ranks *ranks;  // waited for; NULL: one rank
     bitsweep_progress progress;
     void *context;
     const struct bsw_error *err; // what call->err begins with; NULL: nothing
 };
 
-void bsw_library_call_begin(struct bsw_library_call *call,
-                            const struct bsw_library_call_needs *needs);
+// Returns needs->status, or why no call can be made, which call->err then says. The end is called
+// in any case.
+enum bsw_status bsw_library_call_begin(struct bsw_library_call *call,
+                                       const struct bsw_library_call_needs *needs);
 // Puts all back; returns the status and, where it is an error, tells what call->err says.
 int bsw_library_call_end(struct bsw_library_call *call, enum bsw_status status,
                          struct bitsweep_error *error);
@@ -86,9 +93,13 @@ enum bsw_status bsw_library_check_threads(int threads, struct bsw_error *err);
 struct bsw_library_rows {
     struct bsw_memory_rows memory;
     const char *name; // of the source
+    int is_empty;     // queries alone: there are none, and nothing was lent
 };
 enum bsw_status bsw_library_lend(const struct bitsweep_rows *rows, const char *name,
                                  struct bsw_library_rows *out, struct bsw_error *err);
+// The same, but an array of no rows will do, whose shape alone is looked at.
+enum bsw_status bsw_library_lend_queries(const struct bitsweep_rows *queries,
+                                         struct bsw_library_rows *out, struct bsw_error *err);
 void bsw_library_take_back(struct bsw_library_rows *rows);
 
 // Where a caller wants answers: arrays [num_queries][k] of rank 0, borrowed.

@@ -90,7 +90,9 @@ static enum bsw_status prepare(struct encode_call *c, const char *folder,
                                const struct bitsweep_rows *rows, struct bsw_error *err)
 {
     const struct bitsweep_encode_settings *asked = &c->asked;
+    const char *device;
     unsigned residual;
+    BSW_TRY(bsw_fork_choose_device(asked->device, &device, err));
     c->settings =
         (struct bsw_encode_settings){.index = folder,
                                      .metric = asked->metric,
@@ -100,8 +102,7 @@ static enum bsw_status prepare(struct encode_call *c, const char *folder,
                                      .drop_bad_rows = asked->drop_bad_rows,
                                      .force = asked->force,
                                      .resume = asked->resume,
-                                     .device = {.text = asked->device ? asked->device : "auto",
-                                                .most_bytes = asked->device_memory},
+                                     .device = {.text = device, .most_bytes = asked->device_memory},
                                      .level = bsw_cpu_level_detect(),
                                      .measure = asked->skip_check ? NULL : bsw_code_check_run,
                                      .progress = &c->progress};
@@ -198,11 +199,13 @@ int bitsweep_encode(const char *folder, const struct bitsweep_rows *rows,
     enum bsw_status status = bsw_library_take_settings(
         &c.asked, sizeof c.asked, offsetof(struct bitsweep_encode_settings, ranks), settings, &err);
     const struct bsw_library_call_needs needs = {.threads = c.asked.threads,
+                                                 .status = status,
+                                                 .works = 1,
                                                  .ranks = c.asked.ranks,
                                                  .progress = c.asked.progress,
                                                  .context = c.asked.progress_context,
                                                  .err = &err};
-    bsw_library_call_begin(&c.call, &needs);
+    status = bsw_library_call_begin(&c.call, &needs);
     if (status == BSW_OK) status = prepare(&c, folder, rows, &c.call.err);
     status = bsw_library_call_meet(&c.call, status, "encode", digest(&c.asked));
     if (status == BSW_OK) status = encode(&c, &c.call.err);

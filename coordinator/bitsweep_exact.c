@@ -7,6 +7,7 @@
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/bitsweep_call.h"
+#include "coordinator/job/metric_choice.h"
 #include "coordinator/truth/recall.h"
 #include "coordinator/truth/truth.h"
 
@@ -30,14 +31,17 @@ static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *b
                                const struct bitsweep_rows *queries, struct bsw_error *err)
 {
     const struct bitsweep_knn_settings *asked = &c->asked;
+    const char *device;
     unsigned unused;
     BSW_TRY(bsw_library_check_threads(asked->threads, err));
+    BSW_TRY(bsw_fork_choose_device(asked->device, &device, err));
     BSW_TRY(bsw_setting_choice("metric", "cosine|ip|l2", asked->metric, &unused, err));
     c->answers.k = asked->k;
-    if (c->call.transport->rank == 0) BSW_TRY(bsw_library_check_room(&c->answers, err));
     BSW_TRY(bsw_library_lend(base, BSW_MEMORY_PREFIX "base", &c->base, err));
-    if (c->call.transport->rank == 0)
-        BSW_TRY(bsw_library_lend(queries, BSW_MEMORY_PREFIX "queries", &c->queries, err));
+    if (c->call.transport->rank == 0) {
+        BSW_TRY(bsw_library_lend_queries(queries, &c->queries, err));
+        if (!c->queries.is_empty) BSW_TRY(bsw_library_check_room(&c->answers, err));
+    }
     c->settings = (struct bsw_truth_settings){
         .base = c->base.name,
         .sink = {.context = &c->answers, .take = bsw_library_put_answers},
@@ -45,7 +49,7 @@ static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *b
         .k = asked->k,
         .drop_bad_rows = asked->drop_bad_rows,
         .exclude_self = asked->exclude_self != 0,
-        .device = {.text = asked->device, .most_bytes = asked->device_memory},
+        .device = {.text = device, .most_bytes = asked->device_memory},
         .num_threads = c->call.num_threads,
         .level = bsw_cpu_level_detect(),
         .progress = &c->progress};
@@ -69,9 +73,8 @@ static enum bsw_status share_queries(struct knn_call *c, const struct bitsweep_r
         BSW_TRY(bsw_transport_broadcast(transport, &rows, &c->shared, err));
         asked.data = c->shared.data;
         asked.file = file ? (const char *)c->shared.data : NULL;
-        return bsw_transport_agree(
-            transport, bsw_library_lend(&asked, BSW_MEMORY_PREFIX "queries", &c->queries, err),
-            err);
+        return bsw_transport_agree(transport, bsw_library_lend_queries(&asked, &c->queries, err),
+                                   err);
     }
     const struct bsw_memory_rows *memory = &c->queries.memory;
     borrowed = (struct bsw_buffer){
@@ -81,6 +84,27 @@ static enum bsw_status share_queries(struct knn_call *c, const struct bitsweep_r
                                      bsw_vector_type_bytes(memory->type)};
     BSW_TRY(bsw_transport_broadcast(transport, &rows, &borrowed, err));
     return bsw_transport_agree(transport, BSW_OK, err);
+}
+
+// What would be wrong with the other arguments, if there were queries.
+static enum bsw_status check_empty(const struct knn_call *c, struct bsw_error *err)
+{
+    const struct bitsweep_knn_settings *s = &c->asked;
+    enum bsw_metric metric;
+    bsw_vectors *base;
+    BSW_TRY(bsw_setting_count("k", s->k, 1, BSW_TRUTH_MAX_K, err));
+    BSW_TRY(bsw_vectors_open(c->base.name, BSW_ALL_ROWS, &base, err));
+    uint32_t dims = bsw_vectors_dims(base);
+    uint64_t num_rows = bsw_vectors_num_rows(base);
+    enum bsw_status status = bsw_metric_choose(s->metric, base, NULL, &metric, err);
+    bsw_vectors_close(&base);
+    BSW_TRY(status);
+    if (c->queries.memory.dims != dims)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, %s has %u", c->queries.name,
+                        c->queries.memory.dims, c->base.name, dims);
+    if (s->k <= num_rows) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: %s has %llu rows only",
+                    (unsigned long long)s->k, c->base.name, (unsigned long long)num_rows);
 }
 
 static uint64_t digest(const struct bitsweep_knn_settings *s)
@@ -101,16 +125,20 @@ int bitsweep_knn(const struct bitsweep_rows *base, const struct bitsweep_rows *q
     enum bsw_status status = bsw_library_take_settings(
         &c.asked, sizeof c.asked, offsetof(struct bitsweep_knn_settings, ranks), settings, &err);
     const struct bsw_library_call_needs needs = {.threads = c.asked.threads,
+                                                 .status = status,
+                                                 .works = 1,
                                                  .ranks = c.asked.ranks,
                                                  .progress = c.asked.progress,
                                                  .context = c.asked.progress_context,
                                                  .err = &err};
-    bsw_library_call_begin(&c.call, &needs);
+    status = bsw_library_call_begin(&c.call, &needs);
     if (status == BSW_OK) status = prepare(&c, base, queries, &c.call.err);
     status = bsw_library_call_meet(&c.call, status, "knn", digest(&c.asked));
     if (status == BSW_OK) status = share_queries(&c, queries, &c.call.err);
     c.settings.queries = c.queries.name;
-    if (status == BSW_OK)
+    if (status == BSW_OK && c.queries.is_empty)
+        status = bsw_transport_agree(c.call.transport, check_empty(&c, &c.call.err), &c.call.err);
+    else if (status == BSW_OK)
         status = bsw_truth_run(&c.settings, c.call.transport, &stats, &c.call.err);
     bsw_library_take_back(&c.queries);
     bsw_library_take_back(&c.base);

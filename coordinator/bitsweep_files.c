@@ -16,8 +16,8 @@ int bitsweep_shape(const char *file, struct bitsweep_rows *rows, struct bitsweep
 {
     struct bsw_library_call call;
     bsw_vectors *vectors = NULL;
-    bsw_library_call_begin(&call, &(struct bsw_library_call_needs){0});
-    enum bsw_status status = bsw_vectors_open(file, BSW_ALL_ROWS, &vectors, &call.err);
+    enum bsw_status status = bsw_library_call_begin(&call, &(struct bsw_library_call_needs){0});
+    if (status == BSW_OK) status = bsw_vectors_open(file, BSW_ALL_ROWS, &vectors, &call.err);
     if (status == BSW_OK)
         *rows = (struct bitsweep_rows){.num_rows = bsw_vectors_num_rows(vectors),
                                        .dims = bsw_vectors_dims(vectors),
@@ -43,8 +43,8 @@ int bitsweep_read(const char *file, uint64_t first_row, uint64_t num_rows, void 
 {
     struct bsw_library_call call;
     bsw_vectors *vectors = NULL;
-    bsw_library_call_begin(&call, &(struct bsw_library_call_needs){0});
-    enum bsw_status status = bsw_vectors_open(file, BSW_ALL_ROWS, &vectors, &call.err);
+    enum bsw_status status = bsw_library_call_begin(&call, &(struct bsw_library_call_needs){0});
+    if (status == BSW_OK) status = bsw_vectors_open(file, BSW_ALL_ROWS, &vectors, &call.err);
     if (status == BSW_OK) status = read_rows(vectors, first_row, num_rows, out, &call.err);
     bsw_vectors_close(&vectors);
     return bsw_library_call_end(&call, status, error);
@@ -54,10 +54,11 @@ int bitsweep_write(const char *file, const struct bitsweep_rows *rows, int force
                    struct bitsweep_error *error)
 {
     struct bsw_library_call call;
-    struct bsw_library_rows lent;
+    struct bsw_library_rows lent = {.name = NULL};
     struct bsw_converted done;
-    bsw_library_call_begin(&call, &(struct bsw_library_call_needs){0});
-    enum bsw_status status = bsw_library_lend(rows, BSW_MEMORY_PREFIX "rows", &lent, &call.err);
+    enum bsw_status status = bsw_library_call_begin(&call, &(struct bsw_library_call_needs){0});
+    if (status == BSW_OK)
+        status = bsw_library_lend(rows, BSW_MEMORY_PREFIX "rows", &lent, &call.err);
     const struct bsw_conversion conversion = {
         .in = lent.name, .out = file, .type = "auto", .rows = BSW_ALL_ROWS, .force = force};
     if (status == BSW_OK) status = bsw_convert_vectors(&conversion, &done, &call.err);
@@ -72,8 +73,8 @@ int bitsweep_neighbours_shape(const char *file, uint64_t *num_queries, uint64_t 
 {
     struct bsw_library_call call;
     struct bsw_results results = {0};
-    bsw_library_call_begin(&call, &(struct bsw_library_call_needs){0});
-    enum bsw_status status = bsw_results_read(file, &results, &call.err);
+    enum bsw_status status = bsw_library_call_begin(&call, &(struct bsw_library_call_needs){0});
+    if (status == BSW_OK) status = bsw_results_read(file, &results, &call.err);
     if (status == BSW_OK) {
         *num_queries = results.num_queries;
         *k = results.k;
@@ -88,8 +89,8 @@ int bitsweep_read_neighbours(const char *file, float *values, int64_t *ids,
 {
     struct bsw_library_call call;
     struct bsw_results results = {0};
-    bsw_library_call_begin(&call, &(struct bsw_library_call_needs){0});
-    enum bsw_status status = bsw_results_read(file, &results, &call.err);
+    enum bsw_status status = bsw_library_call_begin(&call, &(struct bsw_library_call_needs){0});
+    if (status == BSW_OK) status = bsw_results_read(file, &results, &call.err);
     size_t count = status == BSW_OK ? (size_t)(results.num_queries * results.k) : 0;
     if (ids && count > 0) memcpy(ids, results.ids, count * sizeof *ids);
     for (size_t i = 0; values && i < count; i++)
@@ -160,8 +161,8 @@ int bitsweep_write_neighbours(const char *file, uint64_t num_queries, uint64_t k
                               struct bitsweep_error *error)
 {
     struct bsw_library_call call;
-    bsw_library_call_begin(&call, &(struct bsw_library_call_needs){0});
-    enum bsw_status status = check_neighbours(file, num_queries, k, ids, &call.err);
+    enum bsw_status status = bsw_library_call_begin(&call, &(struct bsw_library_call_needs){0});
+    if (status == BSW_OK) status = check_neighbours(file, num_queries, k, ids, &call.err);
     if (status == BSW_OK && bsw_name_is_ids(file))
         status = write_ids(file, num_queries, k, ids, force, &call.err);
     else if (status == BSW_OK)

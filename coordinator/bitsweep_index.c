@@ -10,13 +10,13 @@
 #include <xxhash.h>
 
 #include "common/base/clock.h"
+#include "common/net/collect.h"
+#include "common/net/message_kinds.h"
 #include "coordinator/bitsweep_call.h"
 #include "coordinator/calibrate/calibrate.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/search/search.h"
 #include "kernels/table_scan/table_formats.h"
-
-#define CHECK_SECONDS 300
 
 _Static_assert(BITSWEEP_ALL == BSW_PROBE_ALL, "of probe");
 
@@ -25,7 +25,7 @@ struct bitsweep_index {
     char *folder, *device; // owned
     pthread_mutex_t lock;
     bsw_transport own, *transport;
-    int num_threads;
+    int num_threads, generation; // bitsweep_fork.h
     struct bitsweep_index_info info;
     struct bsw_search search;
     struct bsw_search_request request; // of search, padding included
@@ -43,7 +43,7 @@ void bitsweep_open_defaults_of(struct bitsweep_open_settings *settings, size_t s
 
 void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings, size_t size)
 {
-    const struct bitsweep_search_settings defaults = {.k = 10};
+    const struct bitsweep_search_settings defaults = {.k = BSW_SEARCH_K};
     bsw_library_default(settings, size, &defaults, sizeof defaults);
 }
 
@@ -77,14 +77,17 @@ static enum bsw_status make(const char *folder, const struct bitsweep_open_setti
 {
     BSW_TRY(bsw_allocate_zero(out, 1, sizeof **out, "index", err));
     bitsweep_index *index = *out;
+    const char *device;
     pthread_mutex_init(&index->lock, NULL);
+    index->generation = bsw_fork_generation();
     index->settings = *settings;
     bitsweep_search_stats_init(&index->stats);
     index->transport = settings->ranks ? &settings->ranks->transport : &index->own;
     if (!settings->ranks) bsw_transport_local_init(&index->own);
     if (!folder) return bsw_fail(err, BSW_ERROR_USAGE, "no folder of an index is given");
     BSW_TRY(copy_text(folder, &index->folder, err));
-    BSW_TRY(copy_text(settings->device ? settings->device : "auto", &index->device, err));
+    BSW_TRY(bsw_fork_choose_device(settings->device, &device, err));
+    BSW_TRY(copy_text(device, &index->device, err));
     BSW_TRY(bsw_library_check_threads(settings->threads, err));
     return bsw_setting_number("check-every", settings->check_seconds, 0, 1e9, err);
 }
@@ -111,6 +114,18 @@ static uint64_t digest_of(const struct bitsweep_open_settings *s)
         .counts = counts, .num_counts = 1, .numbers = &s->check_seconds, .num_numbers = 1});
 }
 
+// In a child what the parent has loaded is loaded again, for the threads that there are; what it
+// has on a device is not to be had.
+static enum bsw_status adopt(bitsweep_index *index, struct bsw_error *err)
+{
+    if (index->search.device.device)
+        return bsw_fork_check_own(index->generation, "the index was loaded on a GPU", err);
+    if (index->generation == bsw_fork_generation()) return BSW_OK;
+    index->generation = bsw_fork_generation();
+    index->is_open = 0;
+    return BSW_OK;
+}
+
 int bitsweep_open(const char *folder, const struct bitsweep_open_settings *settings,
                   bitsweep_index **out, struct bitsweep_error *error)
 {
@@ -122,8 +137,9 @@ int bitsweep_open(const char *folder, const struct bitsweep_open_settings *setti
     bitsweep_open_defaults(&asked);
     enum bsw_status status = bsw_library_take_settings(
         &asked, sizeof asked, offsetof(struct bitsweep_open_settings, ranks), settings, &err);
-    bsw_library_call_begin(&call, &(struct bsw_library_call_needs){
-                                      .threads = asked.threads, .ranks = asked.ranks, .err = &err});
+    status = bsw_library_call_begin(
+        &call, &(struct bsw_library_call_needs){
+                   .status = status, .threads = asked.threads, .ranks = asked.ranks, .err = &err});
     if (status == BSW_OK) status = make(folder, &asked, &index, &call.err);
     if (index) index->num_threads = call.num_threads;
     status = bsw_library_call_meet(&call, status, "open", digest_of(&asked));
@@ -138,19 +154,50 @@ int bitsweep_open(const char *folder, const struct bitsweep_open_settings *setti
 void bitsweep_close(bitsweep_index **index)
 {
     struct bsw_library_call call;
-    if (!*index) return;
-    bsw_library_call_begin(&call,
-                           &(struct bsw_library_call_needs){.ranks = (*index)->settings.ranks});
-    destroy(*index);
+    bitsweep_index *own = *index;
     *index = NULL;
+    if (!own) return;
+    enum bsw_status status = bsw_library_call_begin(
+        &call, &(struct bsw_library_call_needs){.ranks = own->settings.ranks});
+    // One of a parent that cannot be closed here is left to it.
+    if (status == BSW_OK && adopt(own, NULL) == BSW_OK) destroy(own);
     bsw_library_call_end(&call, BSW_OK, NULL);
+}
+
+// 0: nobody else is there, but a thread that is gone may have locked it.
+static int lock(bitsweep_index *index)
+{
+    if (bsw_fork_check(NULL) != BSW_OK) return 0;
+    pthread_mutex_lock(&index->lock);
+    return 1;
 }
 
 void bitsweep_info(bitsweep_index *index, struct bitsweep_index_info *info)
 {
-    pthread_mutex_lock(&index->lock);
+    int is_locked = lock(index);
     bsw_library_tell(info, &index->info, sizeof index->info);
-    pthread_mutex_unlock(&index->lock);
+    if (is_locked) pthread_mutex_unlock(&index->lock);
+}
+
+// ---- calls with an index ----
+
+// After those of other threads. In a child that can make no call, or none with the ranks of the
+// index, the call has a transport of its own, so that an error is no other rank's.
+static enum bsw_status begin_with(bitsweep_index *index, struct bsw_library_call *call,
+                                  const struct bsw_library_call_needs *needs)
+{
+    enum bsw_status status = bsw_library_call_begin(call, needs);
+    if (call->is_cut_off) return status;
+    pthread_mutex_lock(&index->lock);
+    if (!index->settings.ranks) call->transport = index->transport;
+    return status;
+}
+
+static int end_with(bitsweep_index *index, struct bsw_library_call *call, enum bsw_status status,
+                    struct bitsweep_error *error)
+{
+    if (!call->is_cut_off) pthread_mutex_unlock(&index->lock);
+    return bsw_library_call_end(call, status, error);
 }
 
 // ---- settings of a search ----
@@ -185,7 +232,7 @@ static enum bsw_status make_request(const struct bitsweep_search_settings *s,
     out->is_refined = !is_plain;
     out->scan = (enum bsw_scan_kind)scan;
     out->table = (enum bsw_table_choice)table;
-    out->batch = s->batch ? s->batch : 1000;
+    out->batch = s->batch ? s->batch : BSW_SEARCH_BATCH;
     out->exclude_self = s->exclude_self != 0;
     out->probe = s->probe;
     out->probe_ratio = s->probe_ratio;
@@ -233,17 +280,19 @@ static int ask(void *context, const char *label, uint64_t done, uint64_t total)
 }
 
 static enum bsw_status reopen(bitsweep_index *index, const struct bsw_search_request *request,
-                              struct bsw_error *err)
+                              int num_threads, struct bsw_error *err)
 {
     const struct bitsweep_open_settings *s = &index->settings;
+    const char *device;
+    BSW_TRY(bsw_fork_choose_device(index->device, &device, err));
     struct bsw_search_options options = {
         .index = index->folder,
         .request = *request,
-        .device = {.text = index->device, .most_bytes = s->device_memory},
-        .check_seconds = s->check_seconds > 0 ? s->check_seconds : CHECK_SECONDS,
+        .device = {.text = device, .most_bytes = s->device_memory},
+        .check_seconds = s->check_seconds > 0 ? s->check_seconds : BSW_SEARCH_CHECK_SECONDS,
         .is_unchecked = s->is_unchecked};
     options.request.level = bsw_cpu_level_detect();
-    options.request.num_threads = index->num_threads;
+    options.request.num_threads = num_threads;
     bsw_search_close(&index->search);
     BSW_TRY(bsw_search_open(&index->search, index->transport, &options, err));
     memcpy(&index->request, request, sizeof index->request);
@@ -298,8 +347,8 @@ static enum bsw_status prepare(struct search_call *c, const struct bitsweep_rows
     BSW_TRY(make_request(&c->asked, request, err));
     if (c->call.transport->rank != 0) return BSW_OK;
     c->answers.k = c->asked.k;
-    BSW_TRY(bsw_library_check_room(&c->answers, err));
-    return bsw_library_lend(queries, BSW_MEMORY_PREFIX "queries", &c->queries, err);
+    BSW_TRY(bsw_library_lend_queries(queries, &c->queries, err));
+    return c->queries.is_empty ? BSW_OK : bsw_library_check_room(&c->answers, err);
 }
 
 // A thread beside the scan is for batches that follow each other.
@@ -310,21 +359,43 @@ static void choose_overlap(struct search_call *c, const struct bitsweep_rows *qu
     search->options.overlap = is_one ? BSW_OVERLAP_OFF : BSW_OVERLAP_AUTO;
 }
 
+// Whether rank 0 has no queries, which no rank then searches for.
+static enum bsw_status share_emptiness(struct search_call *c, struct bsw_error *err)
+{
+    const struct bsw_message shape = {.kind = BSW_MESSAGE_QUERY_SHAPE, .name = "shape of queries"};
+    int *is_empty = &c->queries.is_empty;
+    if (c->call.transport->num_ranks == 1) return BSW_OK;
+    return bsw_share_record(c->call.transport, &shape, is_empty, sizeof *is_empty, err);
+}
+
+static enum bsw_status check_empty(const struct search_call *c, struct bsw_error *err)
+{
+    uint32_t dims = c->queries.memory.dims, wanted = c->index->info.dims;
+    enum bsw_status status = BSW_OK;
+    if (c->call.transport->rank == 0 && dims != wanted)
+        status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, the index has %u", c->queries.name,
+                          dims, wanted);
+    return bsw_transport_agree(c->call.transport, status, err);
+}
+
 static enum bsw_status search(struct search_call *c, enum bsw_status taken,
                               const struct bitsweep_rows *queries, struct bsw_error *err)
 {
     bitsweep_index *index = c->index;
     struct bsw_search_request request = {0};
     const struct bsw_search_sink sink = {.answers = {.context = c, .take = take, .begin = begin}};
+    if (taken == BSW_OK) taken = adopt(index, err);
     if (taken == BSW_OK) taken = prepare(c, queries, &request, err);
     BSW_TRY(
         bsw_library_call_meet(&c->call, taken, "search", XXH3_64bits(&request, sizeof request)));
+    BSW_TRY(share_emptiness(c, err));
     int is_ready = index->is_open && memcmp(&request, &index->request, sizeof request) == 0;
     if (!is_ready) BSW_TRY(look_elsewhere(index, &request, &is_ready, err));
     if (!is_ready) {
         index->is_open = 0;
-        BSW_TRY(reopen(index, &request, err));
+        BSW_TRY(reopen(index, &request, c->call.num_threads, err));
     }
+    if (c->queries.is_empty) return check_empty(c, err);
     const struct bsw_search_run run = {.queries = c->queries.name,
                                        .query_rows = BSW_ALL_ROWS,
                                        .repeat = 1,
@@ -368,27 +439,25 @@ int bitsweep_search(bitsweep_index *index, const struct bitsweep_rows *queries,
     struct bsw_error err = {.rank = -1};
     bitsweep_search_defaults(&c.asked);
     enum bsw_status status = bsw_library_take_settings(&c.asked, sizeof c.asked, 0, settings, &err);
-    pthread_mutex_lock(&index->lock);
-    bsw_library_call_begin(
-        &c.call, &(struct bsw_library_call_needs){.threads = index->num_threads,
-                                                  .ranks = index->settings.ranks,
-                                                  .progress = c.asked.progress ? ask : NULL,
-                                                  .context = &c,
-                                                  .err = &err});
-    c.call.transport = index->transport;
+    const struct bsw_library_call_needs needs = {.status = status,
+                                                 .works = 1,
+                                                 .threads = index->num_threads,
+                                                 .ranks = index->settings.ranks,
+                                                 .progress = c.asked.progress ? ask : NULL,
+                                                 .context = &c,
+                                                 .err = &err};
+    status = begin_with(index, &c.call, &needs);
     status = search(&c, status, queries, &c.call.err);
-    if (status == BSW_OK) note_stats(&c);
+    if (status == BSW_OK && !c.queries.is_empty) note_stats(&c);
     bsw_library_take_back(&c.queries);
-    int result = bsw_library_call_end(&c.call, status, error);
-    pthread_mutex_unlock(&index->lock);
-    return result;
+    return end_with(index, &c.call, status, error);
 }
 
 void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *stats)
 {
-    pthread_mutex_lock(&index->lock);
+    int is_locked = lock(index);
     bsw_library_tell(stats, &index->stats, sizeof index->stats);
-    pthread_mutex_unlock(&index->lock);
+    if (is_locked) pthread_mutex_unlock(&index->lock);
 }
 
 // ---- calibrate ----
@@ -420,7 +489,7 @@ static enum bsw_status prepare_calibration(struct calibrate_call *c, const bitsw
     c->settings = (struct bsw_calibrate_settings){.index = index->folder,
                                                   .num_rows = asked->sample,
                                                   .is_forced = 1,
-                                                  .num_threads = index->num_threads,
+                                                  .num_threads = c->call.num_threads,
                                                   .level = bsw_cpu_level_detect(),
                                                   .progress = &c->progress};
     BSW_TRY(bsw_setting_count("sample", asked->sample, 0, BSW_CALIBRATE_MOST_ROWS, err));
@@ -461,20 +530,19 @@ int bitsweep_calibrate(bitsweep_index *index, const struct bitsweep_calibrate_se
     enum bsw_status status = bsw_library_take_settings(&c.asked, sizeof c.asked, 0, settings, &err);
     const uint64_t alike[] = {c.asked.sample, c.asked.queries != NULL};
     const struct bsw_library_call_needs needs = {.threads = index->num_threads,
+                                                 .status = status,
+                                                 .works = 1,
                                                  .ranks = index->settings.ranks,
                                                  .progress = c.asked.progress,
                                                  .context = c.asked.progress_context,
                                                  .err = &err};
-    pthread_mutex_lock(&index->lock);
-    bsw_library_call_begin(&c.call, &needs);
-    c.call.transport = index->transport;
+    status = begin_with(index, &c.call, &needs);
+    if (status == BSW_OK) status = adopt(index, &c.call.err);
     if (status == BSW_OK) status = prepare_calibration(&c, index, &c.call.err);
     status = bsw_library_call_meet(
         &c.call, status, "calibrate",
         bsw_library_digest(&(struct bsw_library_alike){.counts = alike, .num_counts = 2}));
     if (status == BSW_OK) status = calibrate(&c, index, stats, &c.call.err);
     bsw_library_take_back(&c.queries);
-    int result = bsw_library_call_end(&c.call, status, error);
-    pthread_mutex_unlock(&index->lock);
-    return result;
+    return end_with(index, &c.call, status, error);
 }

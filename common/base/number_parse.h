@@ -17,6 +17,10 @@ BSW_C_BEGIN
 
 #define BSW_NUMBER_CHARACTERS 63
 
+// A number that a macro has, as such text.
+#define BSW_TEXT_OF(number)    BSW_TEXT_OF_IT(number)
+#define BSW_TEXT_OF_IT(number) #number
+
 // "1500", "1.5M", "1e9", "1Gi": a whole number of at most 2^63 - 1, computed exactly.
 enum bsw_status bsw_count_parse(const char *what, const char *text, uint64_t *out,
                                 struct bsw_error *err);

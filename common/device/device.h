@@ -53,10 +53,10 @@ BSW_DEVICE_CALL void bsw_device_look(int ordinal, struct bsw_device_sight *out);
 BSW_DEVICE_CALL int bsw_device_count(char *why, size_t capacity);
 
 struct bsw_device_options {
-    int ordinal;         // 0 .. count - 1
-    int num_sharers;     // >= 1: ranks that use this device, each an equal part of its memory
-    uint64_t most_bytes; // of its memory that may be used; 0: no such limit
-    double timeout_seconds;
+    int ordinal;            // 0 .. count - 1
+    int num_sharers;        // >= 1: ranks that use this device, each an equal part of its memory
+    uint64_t most_bytes;    // of its memory that may be used; 0: no such limit
+    double timeout_seconds; // > 0: how long work of it is waited for
 };
 // Also fails where no kernel of this build can be loaded there.
 BSW_DEVICE_CALL enum bsw_status bsw_device_open(const struct bsw_device_options *options,

@@ -10,12 +10,11 @@
 #include "common/base/clock.h"
 #include "common/net/transport_inbox.h"
 
-#define KIND_OUTCOME            (BSW_KIND_RESERVED + 0) // a rank's own status, to rank 0
-#define KIND_VERDICT            (BSW_KIND_RESERVED + 1) // what all agree on, from rank 0
+#define KIND_OUTCOME        (BSW_KIND_RESERVED + 0) // a rank's own status, to rank 0
+#define KIND_VERDICT        (BSW_KIND_RESERVED + 1) // what all agree on, from rank 0
 
-#define DEFAULT_TIMEOUT_SECONDS 1800.0
-#define MAX_TIMEOUT_SECONDS     1e9
-#define MAX_NAMED_RANKS         3
+#define MAX_TIMEOUT_SECONDS 1e9
+#define MAX_NAMED_RANKS     3
 
 // ---- start and end ------------------------------------------------------------------------------
 
@@ -80,7 +79,7 @@ static enum bsw_status check_num_ranks(bsw_transport *transport, struct bsw_erro
 
 enum bsw_status bsw_transport_open(bsw_transport *transport, struct bsw_error *err)
 {
-    *transport = (bsw_transport){.timeout_seconds = DEFAULT_TIMEOUT_SECONDS};
+    *transport = (bsw_transport){.timeout_seconds = BSW_TIMEOUT_SECONDS};
     BSW_TRY(init_back_end(transport, err));
     enum bsw_status status = check_num_ranks(transport, err);
     if (status == BSW_OK) {
@@ -93,7 +92,7 @@ enum bsw_status bsw_transport_open(bsw_transport *transport, struct bsw_error *e
 
 enum bsw_status bsw_transport_join(bsw_transport *transport, int comm, struct bsw_error *err)
 {
-    *transport = (bsw_transport){.timeout_seconds = DEFAULT_TIMEOUT_SECONDS, .is_joined = 1};
+    *transport = (bsw_transport){.timeout_seconds = BSW_TIMEOUT_SECONDS, .is_joined = 1};
 #ifdef BITSWEEP_HAVE_MPI
     BSW_TRY(bsw_transport_mpi_join(transport, comm, err));
     transport->broken = bsw_allocate_zero(&transport->heard, (size_t)transport->num_ranks, 1,

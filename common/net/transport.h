@@ -22,6 +22,11 @@ BSW_C_BEGIN
 
 #define BSW_ANY_RANK (-1)
 
+// How long another rank, or a device, is waited for, and how long a rank may be silent, unless
+// somebody says otherwise: of the program and of the library.
+#define BSW_TIMEOUT_SECONDS   1800
+#define BSW_HEARTBEAT_SECONDS 10
+
 // Kinds from here on belong to the transport itself (agreements). They count in a sequence of their
 // own: an early word for agreement 2 is not dropped because batch 7 is awaited, nor the other way
 // round.
@@ -69,7 +74,7 @@ struct bsw_transport {
     int num_local_ranks;    // >= 1; how many those are
     int host_rank;          // place among the ranks of this host, whatever CPUs they may use
     int num_host_ranks;     // >= 1; how many those are
-    double timeout_seconds; // longest wait for one message; bsw_transport_open sets 1800
+    double timeout_seconds; // longest wait for one message or device; > 0 once it is open
     uint64_t num_agreements;
     // Set once sending or receiving has failed: where the other ranks stand is then unknown. From
     // there on agree returns at once and close ends the whole job with this status's exit code.
@@ -101,7 +106,7 @@ void bsw_transport_close(bsw_transport *transport, int failed);
 enum bsw_status bsw_transport_join(bsw_transport *transport, int comm, struct bsw_error *err);
 
 // Back ends, called by bsw_transport_open and _join. The local one may be used by itself; its
-// transport is {0} before, but for timeout_seconds.
+// transport is {0} before, but for timeout_seconds; 0: BSW_TIMEOUT_SECONDS.
 void bsw_transport_local_init(bsw_transport *transport);
 enum bsw_status bsw_transport_mpi_init(bsw_transport *transport, struct bsw_error *err);
 enum bsw_status bsw_transport_mpi_join(bsw_transport *transport, int comm, struct bsw_error *err);

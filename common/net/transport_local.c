@@ -53,6 +53,7 @@ static const struct bsw_transport_ops local_ops = {"local", send_local, receive_
 void bsw_transport_local_init(bsw_transport *transport)
 {
     transport->ops = &local_ops;
+    if (transport->timeout_seconds <= 0) transport->timeout_seconds = BSW_TIMEOUT_SECONDS;
     transport->rank = 0;
     transport->num_ranks = 1;
     transport->local_rank = 0;

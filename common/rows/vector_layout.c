@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/codes/code_layout.h"
+#include "common/rows/source_name.h"
 
 // Every format is little endian and its numbers are used as they lie.
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vector files are little endian");
@@ -262,32 +263,38 @@ static int take_npy_header(struct literal *in, struct npy_header *header)
     return seen == 7 && in->at == in->end;
 }
 
+// Whether its numbers are of the type `name`, in the order of bytes that is read: little endian,
+// which = and | are where this runs, and any of numbers of one byte.
+static int is_npy_type(const struct npy_header *header, const char *name)
+{
+    return header->descr_length == 3 && memcmp(header->descr + 1, name, 2) == 0 &&
+           memchr(name[1] == '1' ? "<|=>" : "<|=", header->descr[0], name[1] == '1' ? 4 : 3);
+}
+
 // What people call a type that is not read.
 static const char *npy_type_name(const struct npy_header *header)
 {
     static const char *const names[][2] = {
-        {"f8", " (float64)"},    {"i2", " (int16)"},     {"i4", " (int32)"},  {"i8", " (int64)"},
-        {"u2", " (uint16)"},     {"u4", " (uint32)"},    {"u8", " (uint64)"}, {"b1", " (bool)"},
-        {"f4", " (big endian)"}, {"f2", " (big endian)"}};
+        {"f8", " (float64)"}, {"i2", " (int16)"},  {"i4", " (int32)"},  {"i8", " (int64)"},
+        {"u2", " (uint16)"},  {"u4", " (uint32)"}, {"u8", " (uint64)"}, {"b1", " (bool)"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (header->descr_length == 3 && memcmp(header->descr + 1, names[i][0], 2) == 0)
-            return names[i][1];
+        if (is_npy_type(header, names[i][0])) return names[i][1];
     }
-    return "";
+    return header->descr_length == 3 && header->descr[0] == '>' ? " (big endian)" : "";
 }
 
 static enum bsw_status npy_type(const struct head *head, const struct npy_header *header,
                                 enum bsw_vector_type *out)
 {
     static const struct {
-        const char *descr;
+        const char *name;
         enum bsw_vector_type type;
-    } known[] = {{"<f4", BSW_VECTOR_FLOAT32},
-                 {"<f2", BSW_VECTOR_FLOAT16},
-                 {"|u1", BSW_VECTOR_UINT8},
-                 {"|i1", BSW_VECTOR_INT8}};
+    } known[] = {{"f4", BSW_VECTOR_FLOAT32},
+                 {"f2", BSW_VECTOR_FLOAT16},
+                 {"u1", BSW_VECTOR_UINT8},
+                 {"i1", BSW_VECTOR_INT8}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (header->descr_length != 3 || memcmp(header->descr, known[i].descr, 3) != 0) continue;
+        if (!is_npy_type(header, known[i].name)) continue;
         *out = known[i].type;
         return BSW_OK;
     }
@@ -373,9 +380,7 @@ enum bsw_status bsw_vector_layout_parse(const char *name, const void *head, size
         if (length > ending && strcmp(name + length - ending, kinds[kind].ending) == 0) break;
     }
     if (kind == num_kinds) {
-        return bsw_fail(
-            err, BSW_ERROR_USAGE,
-            "%s: the name must end in .fvecs .bvecs .fbin .u8bin .i8bin .npy .hdf5 or .h5", name);
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: the name must end in " BSW_VECTOR_ENDINGS, name);
     }
     if (file_bytes == 0) return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: empty", name);
     struct head parts = {name, head, head_bytes, file_bytes, err};

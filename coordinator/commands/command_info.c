@@ -207,11 +207,22 @@ static enum bsw_status tell_model(struct bsw_facts *facts, const char *path, str
     return BSW_OK;
 }
 
+// What has no known ending is taken for a result, and may be vectors all the same.
+static enum bsw_status doubt_results(const char *path, struct bsw_error *err)
+{
+    const struct bsw_error why = *err;
+    if (bsw_name_is_ids(path) || bsw_name_ends_with(path, ".json")) return BSW_ERROR_BAD_DATA;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                    "%.160s: no result; names of vectors end in " BSW_VECTOR_ENDINGS, why.message);
+}
+
 static enum bsw_status tell_results(struct bsw_facts *facts, const char *path,
                                     struct bsw_error *err)
 {
     struct bsw_results results;
-    BSW_TRY(bsw_results_read(path, &results, err));
+    enum bsw_status status = bsw_results_read(path, &results, err);
+    if (status == BSW_ERROR_BAD_DATA) return doubt_results(path, err);
+    BSW_TRY(status);
     bsw_fact_text(facts, "kind", "results", NULL);
     bsw_facts_say(facts, "%s: ", path);
     bsw_fact_integer(facts, "queries", results.num_queries, "%d queries");

@@ -14,8 +14,6 @@ struct train_options {
     const char *precision;
 };
 
-#define TEXT_OF(number)           #number
-#define TEXT(number)              TEXT_OF(number)
 #define OPTION(name, member, ...) BSW_OPTION(struct train_options, name, member, __VA_ARGS__)
 
 static const struct bsw_option option_rows[] = {
@@ -33,7 +31,7 @@ static const struct bsw_option option_rows[] = {
            .help = "with --base: a row pairs with one of its first N, another each epoch; 0: 1, "
                    "for similarities 10"),
     OPTION("sample", settings.pairs.sample, .value_name = "ROWS",
-           .default_text = TEXT(BSW_TRAIN_SAMPLE), .min = 2, .max = 1e6,
+           .default_text = BSW_TEXT_OF(BSW_TRAIN_SAMPLE), .min = 2, .max = 1e6,
            .help = "--base alone: rows that neighbours are found among"),
     OPTION("model", settings.model, .value_name = "FILE", .is_required = 1,
            .help = "model to write"),
@@ -58,7 +56,7 @@ static const struct bsw_option option_rows[] = {
            .choices = "straight-through|variant|annealing", .default_text = "variant",
            .help = "what stands in for the derivative of a sign"),
     OPTION("slope-growth", settings.training.slope_growth, .value_name = "X",
-           .default_text = TEXT(BSW_TRAIN_SLOPE_GROWTH), .min = 1, .max = 10,
+           .default_text = BSW_TEXT_OF(BSW_TRAIN_SLOPE_GROWTH), .min = 1, .max = 10,
            .help = "annealing: the slope grows by this each epoch"),
     OPTION("negatives", settings.training.negatives, .value_name = "N", .default_text = "0",
            .max = BSW_RBE_MAX_NEGATIVES,
@@ -74,7 +72,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("gamma", settings.training.gamma, .value_name = "X", .min = 1e-3, .max = 1e4,
            .help = "smoothing factor of the softmax [10; similarities: 30]"),
     OPTION("batch", settings.training.batch_pairs, .value_name = "PAIRS",
-           .default_text = TEXT(BSW_TRAIN_BATCH), .min = 2, .max = 1e7,
+           .default_text = BSW_TEXT_OF(BSW_TRAIN_BATCH), .min = 2, .max = 1e7,
            .help = "pairs of an update, all ranks together"),
     OPTION("epochs", settings.training.epochs, .value_name = "N", .default_text = "0",
            .max = BSW_RBE_MAX_EPOCHS,
@@ -83,16 +81,17 @@ static const struct bsw_option option_rows[] = {
     OPTION("rate", settings.training.rate, .value_name = "X", .min = 1e-9, .max = 1e38,
            .help = "learning rate of Adam [0.002; of a start that is good already 0.00001]"),
     OPTION("decay", settings.training.decay, .value_name = "X",
-           .default_text = TEXT(BSW_TRAIN_DECAY), .min = 1e-3, .max = 1,
+           .default_text = BSW_TEXT_OF(BSW_TRAIN_DECAY), .min = 1e-3, .max = 1,
            .help = "the rate falls to this share each epoch"),
     OPTION("patience", settings.training.patience, .value_name = "EPOCHS",
-           .default_text = TEXT(BSW_TRAIN_PATIENCE), .max = 1e6,
+           .default_text = BSW_TEXT_OF(BSW_TRAIN_PATIENCE), .max = 1e6,
            .help = "stop after so many epochs without a better validation loss; 0: never"),
     OPTION("validation", settings.training.validation, .value_name = "SHARE",
-           .default_text = TEXT(BSW_TRAIN_VALIDATION), .max = 0.9,
+           .default_text = BSW_TEXT_OF(BSW_TRAIN_VALIDATION), .max = 0.9,
            .help = "pairs held out to judge epochs by; the best epoch is kept"),
-    OPTION("seed", settings.training.seed, .value_name = "S", .default_text = TEXT(BSW_TRAIN_SEED),
-           .max = 9e15, .help = "seed of every choice"),
+    OPTION("seed", settings.training.seed, .value_name = "S",
+           .default_text = BSW_TEXT_OF(BSW_TRAIN_SEED), .max = 9e15,
+           .help = "seed of every choice"),
     OPTION("center", settings.pairs.is_centered,
            .help = "take the mean off rows first, as for similarities always"),
     OPTION("start", settings.training.start, .choices = "random|quantizer|principal|auto",
@@ -103,7 +102,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("checkpoint", settings.training.checkpoint, .value_name = "FILE",
            .help = "written after each epoch, and in between"),
     OPTION("checkpoint-batches", settings.training.checkpoint_batches, .value_name = "N",
-           .default_text = TEXT(BSW_TRAIN_CHECKPOINT_BATCHES), .max = 1e12,
+           .default_text = BSW_TEXT_OF(BSW_TRAIN_CHECKPOINT_BATCHES), .max = 1e12,
            .help = "batches from one checkpoint to the next; 0: epochs alone"),
     OPTION("resume", settings.training.is_resumed,
            .help =

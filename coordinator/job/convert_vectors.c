@@ -9,16 +9,21 @@
 #include "coordinator/job/conversion.h"
 #include "kernels/refine/refine.h"
 
-#define BLOCK_BYTES ((size_t)4 << 20)
+#define BLOCK_BYTES   ((size_t)4 << 20)
+#define HALF_INFINITY 0x7c00
+#define HALF_NAN      0x7e00
 
-// Nearest number of the type, as its bits and as what they mean.
-static double narrow_half(double number, uint16_t *bits)
+// Whether the type has the number, whose bits are then in *bits.
+static int narrow_half(double number, uint16_t *bits)
 {
     uint16_t sign = signbit(number) ? 0x8000 : 0;
-    *bits = sign;
-    if (!(fabs(number) <= (double)BSW_HALF_MAX)) return 0; // NaN, Inf and what is too large
-    *bits |= bsw_half_nearest(fabs(number));
-    return bsw_half_to_float(*bits);
+    *bits = sign | HALF_INFINITY;
+    if (isinf(number)) return 1;
+    *bits |= HALF_NAN;
+    if (isnan(number)) return 1;
+    if (fabs(number) > (double)BSW_HALF_MAX) return 0;
+    *bits = sign | bsw_half_nearest(fabs(number));
+    return bsw_half_to_float(*bits) == number;
 }
 
 static double narrow_byte(double number, double least, double most, unsigned char *out)
@@ -42,9 +47,9 @@ static size_t narrow(enum bsw_vector_type type, const double *numbers, size_t co
             memcpy((char *)out + 4 * i, &single, sizeof single);
             continue;
         case BSW_VECTOR_FLOAT16:
-            held = narrow_half(numbers[i], &half);
+            if (!narrow_half(numbers[i], &half)) return i;
             memcpy((char *)out + 2 * i, &half, sizeof half);
-            break;
+            continue;
         case BSW_VECTOR_UINT8:
             held = narrow_byte(numbers[i], 0, 255, (unsigned char *)out + i);
             break;

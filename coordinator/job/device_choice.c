@@ -49,6 +49,12 @@ static enum bsw_status parse(const char *text, int *wish, struct bsw_error *err)
     return BSW_OK;
 }
 
+enum bsw_status bsw_device_choice_check(const char *text, struct bsw_error *err)
+{
+    int wish;
+    return strcmp(text, "cpu") == 0 ? BSW_OK : parse(text, &wish, err);
+}
+
 // ---- who gets which ----
 
 struct host {

@@ -34,6 +34,9 @@ enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice, c
                                        bsw_transport *transport, struct bsw_chosen_device *out,
                                        struct bsw_error *err);
 
+// Whether a text is a word for devices that this build has; BSW_ERROR_USAGE says which are.
+enum bsw_status bsw_device_choice_check(const char *text, struct bsw_error *err);
+
 // ---- the choice by itself ----
 
 #define BSW_MOST_DEVICES 64 // of a host; more are not looked at

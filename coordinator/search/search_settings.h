@@ -6,16 +6,20 @@
 
 #include <stdint.h>
 
+#include "common/base/number_parse.h"
 #include "common/files/index_manifest.h"
 #include "shard/shard_service.h"
 
 #define BSW_SEARCH_MAX_K 10000
-// Defaults of options that several commands have.
-#define BSW_SEARCH_K_TEXT              "10"
+// Defaults of options that several commands have, and of the library's settings.
+#define BSW_SEARCH_K                   10
+#define BSW_SEARCH_K_TEXT              BSW_TEXT_OF(BSW_SEARCH_K)
 #define BSW_SEARCH_OVERSAMPLE          5.0
 #define BSW_SEARCH_OVERSAMPLE_TEXT     "5"
 #define BSW_SEARCH_MAX_CANDIDATES_TEXT "100K"
-#define BSW_SEARCH_BATCH_TEXT          "1000"
+#define BSW_SEARCH_BATCH               1000
+#define BSW_SEARCH_BATCH_TEXT          BSW_TEXT_OF(BSW_SEARCH_BATCH)
+#define BSW_SEARCH_CHECK_SECONDS       300
 
 #define BSW_PROBE_ALL                  UINT64_MAX
 #define BSW_SEARCH_RECALL              0.99

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import weakref
 from ctypes import Structure, byref, c_char_p, c_void_p, pointer, sizeof
 from typing import Any, Iterator, Optional, Union
 
@@ -25,13 +26,13 @@ from .library import (
     Ranks,
     SearchSettings,
     SearchStats,
-    Watch,
     call,
-    fill,
     lib,
     path_bytes,
 )
+from .settings import fill, flag
 from .vectors import TYPES, Answer, Asked, File, Source, Vectors, empty_answer
+from .watch import Watch
 
 _WORDS = {
     "lists": {"auto": AUTO},
@@ -62,7 +63,8 @@ class Index:
     of known answers. comm: a communicator of mpi4py; then all its ranks make the same calls, rank
     0 gives the queries and gets the answers, and every rank must close the index.
 
-    Searches of one index from several threads are done one after the other.
+    Searches of one index from several threads are done one after the other. A copy of an index, and
+    one that was pickled, is its folder opened again with the same settings.
     """
 
     def __init__(
@@ -77,22 +79,21 @@ class Index:
         comm: Any = None,
     ) -> None:
         self._handle = c_void_p()
-        self._lock = threading.RLock()
-        self._is_busy = False
+        self._renew()
         settings = OpenSettings()
         lib.bitsweep_open_defaults_of(byref(settings), sizeof(settings))
         self._ranks = Ranks(comm)
         settings.ranks = self._ranks.handle
         try:
             with self._ranks.preparing():
-                path = path_bytes(folder)
+                path = path_bytes(folder, "folder")
                 fill(
                     settings,
                     {},
                     threads=threads,
                     device=device,
                     device_memory=device_memory,
-                    is_unchecked=not checked,
+                    is_unchecked=not flag("checked", checked),
                     check_seconds=check_seconds,
                 )
             call("bitsweep_open", path, byref(settings), byref(self._handle))
@@ -101,6 +102,33 @@ class Index:
             raise
         self._info = self._ask_info()
         self.folder = folder
+        self._opened = (
+            os.path.abspath(os.fspath(folder)),
+            {
+                "threads": threads,
+                "device": device,
+                "device_memory": device_memory,
+                "checked": checked,
+                "check_seconds": check_seconds,
+            },
+        )
+        _open.add(self)
+
+    def _renew(self) -> None:
+        """As it begins, and in a child: a thread that has the lock is not there."""
+        self._lock = threading.RLock()
+        self._is_busy = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._check()
+        folder, settings = self._opened
+        if self._ranks.are_several:
+            raise Error("an index with comm is neither copied nor pickled: each rank opens it")
+        if not os.path.isdir(folder):
+            raise Error(
+                f"{os.fsdecode(folder)} is gone: an index is copied and pickled as its folder"
+            )
+        return _reopen, (folder, settings)
 
     def _ask_info(self) -> dict[str, Any]:
         info = IndexInfo()
@@ -166,7 +194,7 @@ class Index:
         with Ranks(comm) as ranks:
             settings.ranks = ranks.handle
             with ranks.preparing():
-                source, path = Source(x, "x"), path_bytes(folder)
+                source, path = Source(x, "x"), path_bytes(folder, "folder")
                 fill(
                     settings,
                     _WORDS,
@@ -187,10 +215,10 @@ class Index:
                     calibrate_rows=calibrate_rows,
                     first_row=first_row,
                     num_rows=num_rows,
-                    copy_vectors=bool(copy_vectors),
-                    drop_bad_rows=bool(drop_bad_rows),
-                    force=bool(force),
-                    resume=bool(resume),
+                    copy_vectors=copy_vectors,
+                    drop_bad_rows=drop_bad_rows,
+                    force=force,
+                    resume=resume,
                     threads=threads,
                     device=device,
                     device_memory=device_memory,
@@ -252,7 +280,7 @@ class Index:
                     scan=scan,
                     table=table,
                     query_bits=query_bits,
-                    exclude_self=bool(exclude_self),
+                    exclude_self=exclude_self,
                     batch=batch,
                 )
                 values, ids = empty_answer(asked.num_rows, k, 10_000)
@@ -391,3 +419,18 @@ class Index:
         # Ranks close together, which is not when each of them happens to collect its garbage.
         if getattr(self, "_handle", None) and not self._ranks.are_several:
             self.close()
+
+
+def _reopen(folder: File, settings: dict[str, Any]) -> Index:
+    return Index(folder, **settings)
+
+
+_open: weakref.WeakSet[Index] = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for ix in list(_open):
+        ix._renew()
+
+
+os.register_at_fork(after_in_child=_renew_all)

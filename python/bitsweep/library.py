@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
-import operator
 import os
-import signal
-import sys
-import threading
+import re
 from ctypes import (
     CFUNCTYPE,
     POINTER,
@@ -31,8 +27,7 @@ from ctypes import (
     c_void_p,
 )
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, Callable, Iterator, Optional, Union
+from typing import Any, Callable, Iterator, Union
 
 STOPPED = 8
 USAGE = 1
@@ -345,160 +340,67 @@ def _load() -> ctypes.CDLL:
 lib = _load()
 
 
-def path_bytes(path: Any) -> bytes:
-    """Of a file name, for the library."""
-    encoded = os.fsencode(path)
+def path_bytes(path: Any, name: str) -> bytes:
+    """Of a file name, for the library. name: of the argument."""
+    try:
+        encoded = os.fsencode(path)
+    except TypeError:
+        raise TypeError(f"{name} must be the name of a file, not {shown(path)}") from None
     if b"\0" in encoded:
-        raise ValueError("embedded null byte")
+        raise ValueError(f"{name}: embedded null byte")
     return encoded
+
+
+def shown(value: Any) -> str:
+    """A wrong value, for one line of text."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+# What an option, or rows in memory, are called here where the name is not the same.
+_ARGUMENTS = {
+    "base": "x",
+    "rows": "x",
+    "calibrate": "calibrate_rows",
+    "check-every": "check_seconds",
+    "stage": "stage_dims",
+}
+_RANGE = re.compile(r"^--rows\b")
+_OPTION_OF = re.compile(r"\b(encode|search) --([a-z]+(?:-[a-z]+)*)")
+_OPTION = re.compile(r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)")
+_MEMORY = re.compile(r"\bmemory:(base|rows|queries|calibrate-queries)\b")
+
+
+def _argument(option: str) -> str:
+    return _ARGUMENTS.get(option, option.replace("-", "_"))
+
+
+def as_written(message: str) -> str:
+    """A line of the library with the names of arguments in place of those of options.
+
+    >>> as_written("--probe-ratio 0.001: 0.01 to 1000 is possible")
+    'probe_ratio 0.001: 0.01 to 1000 is possible'
+    >>> as_written("--probe: idx has no lists; encode --lists makes some")
+    'probe: idx has no lists; encode(lists=) makes some'
+    >>> as_written("memory:base: row 7 has a NaN or Inf")
+    'x: row 7 has a NaN or Inf'
+    """
+    message = _RANGE.sub("first_row, num_rows", message)
+    message = _OPTION_OF.sub(lambda m: f"{m[1]}({_argument(m[2])}=)", message)
+    message = _OPTION.sub(lambda m: _argument(m[1]), message)
+    return _MEMORY.sub(lambda m: _argument(m[1]), message)
 
 
 def check(status: int, error: ErrorStruct) -> None:
     """Raises Error unless a call succeeded."""
     if status:
-        raise Error(os.fsdecode(error.message), status, error.rank)
+        raise Error(as_written(os.fsdecode(error.message)), status, error.rank)
 
 
 def call(name: str, *arguments: Any) -> None:
     """Calls a function whose last argument is the error."""
     error = ErrorStruct()
     check(getattr(lib, name)(*arguments, byref(error)), error)
-
-
-_RANGES = {c_int: (-(2**31), 2**31 - 1), c_uint32: (0, 2**32 - 1), c_uint64: (0, NONE - 1)}
-
-
-def _number(name: str, kind: Any, value: Any, words: dict[str, int]) -> int:
-    if isinstance(value, str):
-        if value not in words:
-            allowed = " or ".join(repr(word) for word in words)
-            raise Error(f"{name} is {value!r}, not a number{' or ' if words else ''}{allowed}")
-        return words[value]
-    number = operator.index(value)
-    least, most = _RANGES[kind]
-    if not least <= number <= most:
-        raise Error(f"{name} is {number}, not a number from {least} to {most}")
-    return number
-
-
-@functools.lru_cache(maxsize=None)
-def _kinds(struct: type[Structure]) -> dict[str, Any]:
-    return dict(field[:2] for field in struct._fields_)
-
-
-def fill(settings: Structure, words: dict[str, dict[str, int]], **values: Any) -> None:
-    """Sets members; None leaves the default. words: texts that stand for numbers, by member."""
-    kinds = _kinds(type(settings))
-    for name, value in values.items():
-        if value is None:
-            continue
-        kind = kinds[name]
-        if kind is c_char_p:
-            value = path_bytes(value) if name == "model" else path_bytes(str(value))
-        elif kind is c_double:
-            value = float(value)
-        elif kind in _RANGES:
-            value = _number(name, kind, value, words.get(name, {}))
-        setattr(settings, name, value)
-
-
-class _Bar:
-    """Progress as a bar of tqdm, or as lines where there is no tqdm."""
-
-    def __init__(self) -> None:
-        self.phase: Optional[str] = None
-        self.bar: Any = None
-        try:
-            from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
-        except ImportError:
-            tqdm = None
-        self.make = tqdm
-
-    def __call__(self, phase: str, done: int, total: int) -> None:
-        if phase != self.phase:
-            self.close()
-            self.phase = phase
-            if self.make:
-                self.bar = self.make(total=total, desc=phase, leave=False)
-            else:
-                print(f"bitsweep: {phase}", file=sys.stderr)
-        if self.bar is not None:
-            self.bar.total = total
-            self.bar.update(done - self.bar.n)
-
-    def close(self) -> None:
-        if self.bar is not None:
-            self.bar.close()
-            self.bar = None
-
-
-class Watch:
-    """Around a long call: tells the caller of its progress, and lets signals end it.
-
-    A signal's handler is a Python function, and one that raises inside a callback of C raises into
-    nothing. So during the call SIGINT has a handler that keeps what the one before it raises; the
-    call ends, and that is raised then.
-    """
-
-    def __init__(self, settings: Structure, progress: Progress) -> None:
-        self._settings = settings
-        self._bar = _Bar() if progress is True else None
-        self._show: Optional[ProgressFunction] = (
-            self._bar if self._bar else progress if callable(progress) else None
-        )
-        if progress not in (None, False) and not self._show:
-            raise TypeError("progress is neither a function nor True, False or None")
-        self._raised: Optional[BaseException] = None
-        self._before: Any = None
-
-    def tell(self, phase: bytes, done: int, total: int) -> int:
-        try:
-            if self._raised:
-                return 1
-            return 1 if self._show and self._show(phase.decode(), done, total) else 0
-        except BaseException as error:
-            self._raised = error
-            return 1
-
-    def _interrupt(self, number: int, frame: Optional[FrameType]) -> None:
-        try:
-            self._before(number, frame)
-        except BaseException as error:
-            self._raised = error
-
-    def __enter__(self) -> Watch:
-        is_main = threading.current_thread() is threading.main_thread()
-        before = signal.getsignal(signal.SIGINT) if is_main else None
-        if callable(before) or self._show:
-            _watches[id(self)] = self
-            self._settings.progress_context = id(self)
-            self._settings.progress = _TELL
-        if callable(before):
-            self._before = before
-            signal.signal(signal.SIGINT, self._interrupt)
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[type[BaseException]],
-        value: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-        if self._bar:
-            self._bar.close()
-        self._settings.progress = _TELL_NOBODY
-        _watches.pop(id(self), None)
-        raised, self._raised = self._raised, None
-        if raised is not None:
-            raise raised from None
-
-
-# Made once: a new function for C at every call takes as long as a small search.
-_watches: dict[int, Watch] = {}
-_TELL = PROGRESS(lambda context, *step: _watches[context].tell(*step))
-_TELL_NOBODY = PROGRESS()
 
 
 class Ranks:
@@ -508,6 +410,8 @@ class Ranks:
         self.handle = c_void_p()
         self.rank = 0
         if comm is not None:
+            if not hasattr(comm, "py2f"):
+                raise TypeError(f"comm must be a communicator of mpi4py, not {shown(comm)}")
             self.rank = comm.Get_rank()
             call("bitsweep_ranks_open", comm.py2f(), timeout, byref(self.handle))
 

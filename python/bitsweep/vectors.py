@@ -10,7 +10,9 @@ from typing import Any, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-from .library import Error, KnnSettings, Progress, Ranks, Rows, Watch, call, fill, lib, path_bytes
+from .library import Error, KnnSettings, Progress, Ranks, Rows, call, lib, path_bytes, shown
+from .settings import count, fill, flag
+from .watch import Watch
 
 File = Union[str, bytes, "os.PathLike[str]"]
 Vectors = Union[npt.ArrayLike, File]
@@ -20,9 +22,18 @@ Answer = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]
 TYPES = [np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.uint8), np.dtype(np.int8)]
 
 
+def _any_array(x: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        raise Error(f"{name}: some numbers are masked: fill or leave out what is not there")
+    try:
+        return np.asarray(x)
+    except (TypeError, ValueError) as error:
+        raise Error(f"{name}: no array of rows: {' '.join(str(error).split())}") from None
+
+
 def as_array(x: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
     """x with rows without gaps and numbers that the library has: itself, or one copy."""
-    array = np.asarray(x)
+    array = _any_array(x, name)
     if array.ndim != 2:
         raise Error(f"{name}: an array of 2 axes is needed, rows and dims, not of {array.ndim}")
     if array.dtype in TYPES:
@@ -34,7 +45,7 @@ def as_array(x: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
         elif kind.kind in "iuf":
             kind = np.dtype(np.float32)
         else:
-            raise Error(f"{name}: an array of numbers is needed, not of {array.dtype}")
+            raise Error(f"{name}: an array of real numbers is needed, not of {array.dtype}")
     with np.errstate(over="ignore"):  # a number too large for float32 is the library's to refuse
         return np.ascontiguousarray(array, dtype=kind)
 
@@ -46,7 +57,7 @@ class Source:
         self.rows = Rows()
         self.array: Optional[npt.NDArray[Any]] = None
         if isinstance(x, (str, bytes, os.PathLike)):
-            self.file = path_bytes(x)
+            self.file = path_bytes(x, name)
             self.rows.file = self.file
         else:
             self.array = as_array(x, name)
@@ -95,7 +106,7 @@ def shape(file: File) -> tuple[int, int, np.dtype[Any]]:
     (1000, 16, dtype('float32'))
     """
     rows = Rows()
-    call("bitsweep_shape", path_bytes(file), byref(rows))
+    call("bitsweep_shape", path_bytes(file, "file"), byref(rows))
     return int(rows.num_rows), int(rows.dims), TYPES[rows.type]
 
 
@@ -109,13 +120,11 @@ def read(file: File, first_row: int = 0, num_rows: Optional[int] = None) -> npt.
     (10, 16)
     """
     total, dims, kind = shape(file)
-    if num_rows is None:
-        num_rows = max(total - first_row, 0)
-    if first_row < 0 or num_rows < 0:
-        raise Error(f"rows from {first_row} on, {num_rows} of them: not a part of {total} rows")
+    first_row = count("first_row", first_row)
+    num_rows = max(total - first_row, 0) if num_rows is None else count("num_rows", num_rows)
     # What reaches beyond the file is the library's to refuse, before memory is taken for it.
     out = np.empty((min(num_rows, total), dims), kind)
-    call("bitsweep_read", path_bytes(file), first_row, num_rows, out.ctypes.data)
+    call("bitsweep_read", path_bytes(file, "file"), first_row, num_rows, out.ctypes.data)
     return out
 
 
@@ -125,7 +134,8 @@ def write(file: File, x: Vectors, *, force: bool = False) -> None:
     A number that the file's type does not have is an error, so nothing is rounded. An existing
     file is an error unless force.
     """
-    call("bitsweep_write", path_bytes(file), byref(Source(x, "x").rows), bool(force))
+    source = Source(x, "x")
+    call("bitsweep_write", path_bytes(file, "file"), byref(source.rows), flag("force", force))
 
 
 def read_neighbours(
@@ -136,7 +146,7 @@ def read_neighbours(
     Values are None if the file has ids alone.
     """
     num_queries, k, has_values = c_uint64(), c_uint64(), c_int()
-    path = path_bytes(file)
+    path = path_bytes(file, "file")
     call("bitsweep_neighbours_shape", path, byref(num_queries), byref(k), byref(has_values))
     values, ids = empty_answer(num_queries.value, k.value, k.value)
     filled = values.ctypes.data if has_values.value else None
@@ -149,21 +159,23 @@ def write_neighbours(
 ) -> None:
     """Writes values and ids in big-ann's layout, or ids alone to .ivecs and .ibin."""
     kept = _as_ids(ids, "ids")
-    kept_values = None if values is None else np.ascontiguousarray(values, np.float32)
+    kept_values = None
+    if values is not None:
+        kept_values = as_array(values, "values").astype(np.float32, copy=False)
     if kept_values is not None and kept_values.shape != kept.shape:
         raise Error(f"values have the shape {kept_values.shape}, ids {kept.shape}")
     call(
         "bitsweep_write_neighbours",
-        path_bytes(file),
+        path_bytes(file, "file"),
         *kept.shape,
         None if kept_values is None else kept_values.ctypes.data,
         kept.ctypes.data,
-        bool(force),
+        flag("force", force),
     )
 
 
 def _as_ids(ids: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
-    array = np.asarray(ids)
+    array = _any_array(ids, name)
     if array.ndim != 2:
         raise Error(f"{name}: an array of 2 axes is needed, queries and places")
     if array.dtype.kind not in "iu":
@@ -182,8 +194,9 @@ def recall(ids: npt.ArrayLike, truth: npt.ArrayLike, k: Optional[int] = None) ->
     found, true = _as_ids(ids, "ids"), _as_ids(truth, "truth")
     if len(found) != len(true):
         raise Error(f"ids are of {len(found)} queries, truth of {len(true)}")
-    if k is None:
-        k = min(found.shape[1], true.shape[1])
+    if len(found) == 0:
+        raise Error("ids: there are no queries, and so no share of them")
+    k = min(found.shape[1], true.shape[1]) if k is None else count("k", k, 1)
     share = c_double()
     call(
         "bitsweep_recall",
@@ -192,7 +205,7 @@ def recall(ids: npt.ArrayLike, truth: npt.ArrayLike, k: Optional[int] = None) ->
         true.ctypes.data,
         true.shape[1],
         len(true),
-        max(int(k), 0),
+        k,
         byref(share),
     )
     return share.value
@@ -236,8 +249,8 @@ def knn(
                 {},
                 k=k,
                 metric=metric,
-                exclude_self=bool(exclude_self),
-                drop_bad_rows=bool(drop_bad_rows),
+                exclude_self=exclude_self,
+                drop_bad_rows=drop_bad_rows,
                 threads=threads,
                 device=device,
                 device_memory=device_memory,

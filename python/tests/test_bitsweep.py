@@ -5,60 +5,25 @@ Environment: BITSWEEP the program (without it, comparisons with it are skipped),
 the library if it is not installed.
 """
 
-import contextlib
 import doctest
-import io
 import os
-import pickle
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
-import threading
-import time
-import types
 import unittest
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import bitsweep
 import numpy as np
-from bitsweep import index, vectors
+from bitsweep import index, library, vectors
+from package_case import BASE, QUERIES, Case
 
-DATA = Path(__file__).parents[2] / "tests" / "data"
-BASE, QUERIES = DATA / "sift20k_base.u8bin", DATA / "sift20k_query.u8bin"
 PROGRAM = os.environ.get("BITSWEEP")
 
 
 def run_program(*arguments: Any) -> None:
     subprocess.run([str(PROGRAM), *map(str, arguments), "--quiet"], check=True)
-
-
-class Case(unittest.TestCase):
-    """With a folder, the rows and the queries."""
-
-    folder: Path
-    x: np.ndarray
-    q: np.ndarray
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.folder = Path(tempfile.mkdtemp())
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.x, cls.q = bitsweep.read(BASE), bitsweep.read(QUERIES)
-
-    def assert_same(self, one: bitsweep.vectors.Answer, other: bitsweep.vectors.Answer) -> None:
-        for a, b in zip(one, other):
-            self.assertEqual((a.dtype, a.shape), (b.dtype, b.shape))
-            self.assertEqual(a.tobytes(), b.tobytes())
-
-    def assert_fails(self, code: int, words: str, call: Any, *arguments: Any, **more: Any) -> None:
-        with self.assertRaisesRegex(bitsweep.Error, words) as caught:
-            call(*arguments, **more)
-        self.assertEqual(caught.exception.code, code, str(caught.exception))
-        self.assertNotIn("\n", str(caught.exception))
 
 
 @unittest.skipUnless(PROGRAM, "BITSWEEP does not name the program")
@@ -135,7 +100,7 @@ class SameAsProgram(Case):
             self.assertNotEqual((self.folder / "kept" / "manifest.pb").read_bytes(), before)
             kept.calibrate()  # by the rows that the folder keeps, as encode did by those in memory
             self.assertEqual((self.folder / "kept" / "manifest.pb").read_bytes(), before)
-        self.assert_fails(1, "--sample", ix.calibrate, self.q, sample=10)
+        self.assert_fails(1, "^sample", ix.calibrate, self.q, sample=10)
         self.assert_fails(8, "stopped", ix.calibrate, sample=10, progress=lambda *_: True)
         ix.close()
 
@@ -224,199 +189,6 @@ class Files(Case):
         np.testing.assert_array_equal(bitsweep.read(f"{self.folder}/x.hdf5:train"), self.x[:20])
 
 
-class Errors(Case):
-    def test_arrays(self) -> None:
-        small = self.x[:100]
-        bad = self.q.astype(np.float32)
-        bad[1, 1] = np.nan
-        self.assert_fails(1, "axes", bitsweep.knn, small, self.q[0], metric="l2")
-        self.assert_fails(1, "numbers", bitsweep.knn, small, [["a"]], metric="l2")
-        self.assert_fails(3, "100 dims", bitsweep.knn, small, self.q[:, :100].copy(), metric="l2")
-        self.assert_fails(1, "", bitsweep.knn, small, self.q[:0], metric="l2")
-        self.assert_fails(3, "NaN", bitsweep.knn, small, bad, metric="l2")
-        self.assert_fails(3, "", bitsweep.knn, small, np.full((1, 128), 1e300), metric="l2")
-
-    def test_settings(self) -> None:
-        small, folder = self.x[:100], self.folder / "never"
-        self.assert_fails(1, "--metric", bitsweep.Index.encode, small, folder)
-        self.assert_fails(1, "--metric", bitsweep.Index.encode, small, folder, metric="l3")
-        self.assert_fails(1, "bits", bitsweep.Index.encode, small, folder, metric="l2", bits=99)
-        self.assert_fails(1, "lists", bitsweep.Index.encode, small, folder, metric="l2", lists="x")
-        self.assert_fails(1, "k is -1", bitsweep.knn, small, self.q, -1, "l2")
-        self.assert_fails(1, "", bitsweep.knn, small, self.q, 0, "l2")
-        self.assert_fails(1, "", bitsweep.knn, small, self.q, 101, "l2")
-        with self.assertRaises(TypeError):
-            bitsweep.knn(small, self.q, "ten", metric=3, no_such_setting=1)
-        self.assertFalse(folder.exists())
-
-    def test_index(self) -> None:
-        folder = self.folder / "small"
-        with bitsweep.Index.encode(self.x[:500], folder, metric="l2") as ix:
-            for k in (0, 501, 10001, 2**50, 2**62):
-                self.assert_fails(1, "", ix.search, self.q, k)
-            self.assert_fails(3, "64 dims", ix.search, self.q[:, :64])
-            self.assert_fails(1, "", ix.search, self.q, scan="none such")
-            self.assert_fails(1, "", ix.search, self.q, probe=3)
-            self.assertEqual(ix.search(self.q)[1].shape, (200, 10))  # still usable
-            self.assertIn("500 x 128", repr(ix))
-            self.assertEqual(len(ix), 500)
-        self.assert_fails(1, "closed", ix.search, self.q)
-        ix.close()
-        self.assert_fails(1, "", bitsweep.Index.encode, self.x[:500], folder, metric="l2")
-        bitsweep.Index.encode(self.x[:300], folder, metric="l2", force=True).close()
-        with self.assertRaises(bitsweep.Error):
-            bitsweep.Index(self.folder / "none")
-        with self.assertRaises(ValueError):
-            bitsweep.Index("null\0byte")
-
-    def test_pickle(self) -> None:
-        error = pickle.loads(pickle.dumps(bitsweep.Error("text", 3, 1)))
-        self.assertEqual((str(error), error.code, error.rank), ("text", 3, 1))
-
-
-class LongCalls(Case):
-    """What a caller can do while a call lasts: one that would take minutes."""
-
-    def long_call(self, **more: Any) -> None:
-        rows = "synth:count=100M,dims=128"
-        bitsweep.knn(rows, np.ones((10, 128), np.float32), 10, "l2", threads=1, **more)
-
-    def test_progress(self) -> None:
-        seen = []
-        ix = bitsweep.Index.encode(
-            self.x, self.folder / "seen", metric="l2", progress=lambda *step: seen.append(step)
-        )
-        ix.close()
-        self.assertTrue(seen)
-        for phase, done, total in seen:
-            self.assertIsInstance(phase, str)
-            self.assertLessEqual(done, total)
-
-    def test_bar(self) -> None:
-        made = []
-
-        class Bar:
-            def __init__(self, total: int, desc: str, leave: bool) -> None:
-                self.n = 0
-                made.append((self, total, desc))
-
-            def update(self, steps: int) -> None:
-                self.n += steps
-
-            def close(self) -> None:
-                pass
-
-        tqdm = types.ModuleType("tqdm")
-        tqdm.tqdm = Bar  # type: ignore[attr-defined]
-        for module in (tqdm, None):
-            said = io.StringIO()
-            with mock.patch.dict(sys.modules, tqdm=module), contextlib.redirect_stderr(said):
-                bitsweep.knn(self.x, self.q, 5, "l2", progress=True)
-            self.assertEqual("bitsweep: " in said.getvalue(), module is None)
-        bar, total, phase = made[-1]
-        self.assertEqual(bar.n, total)
-        self.assertTrue(phase)
-
-    def test_stop(self) -> None:
-        self.assert_fails(8, "stopped", self.long_call, progress=lambda *_: True)
-        with self.assertRaises(ZeroDivisionError):
-            self.long_call(progress=lambda *_: 1 // 0)
-        with self.assertRaises(TypeError):
-            self.long_call(progress=3)
-
-    def test_interrupt(self) -> None:
-        before = signal.getsignal(signal.SIGINT)
-        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-        with self.assertRaises(KeyboardInterrupt):
-            timer.start()
-            self.long_call()
-        self.assertIs(signal.getsignal(signal.SIGINT), before)
-
-    def test_handler_that_goes_on(self) -> None:
-        taken = []
-        before = signal.signal(signal.SIGINT, lambda *_: taken.append(1))
-        try:
-            bitsweep.knn(self.x[:100], self.q, 10, "l2",
-                         progress=lambda *_: os.kill(os.getpid(), signal.SIGINT))
-        finally:
-            signal.signal(signal.SIGINT, before)
-        self.assertTrue(taken)
-
-    def test_gil(self) -> None:
-        """Between two calls of the progress function this thread gets on."""
-        turns, calls, seen, last = 0, 0, 0, 0
-
-        def look(*_: Any) -> bool:
-            nonlocal calls, seen, last
-            calls += 1
-            seen += turns > last
-            last = turns
-            return seen == 5 or calls == 500
-
-        stop = {"progress": look}
-        call = (8, "stopped", self.long_call)
-        thread = threading.Thread(target=self.assert_fails, args=call, kwargs=stop)
-        thread.start()
-        while thread.is_alive():
-            time.sleep(0.001)
-            turns += 1
-        self.assertEqual(seen, 5)
-
-    def test_threads(self) -> None:
-        ix = bitsweep.Index.encode(self.x[:2000], self.folder / "shared", metric="l2")
-        expected = ix.search(self.q)
-        found: list[Any] = []
-        search = lambda *_: found.append(ix.search(self.q))  # noqa: E731
-        threads = [threading.Thread(target=search) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(len(found), 4)
-        for answer in found:
-            self.assert_same(answer, expected)
-        self.assertEqual(ix.last_search["device"], "cpu")
-        self.assert_fails(1, "progress function", ix.search, self.q, progress=search)
-        ix.close()
-
-
-class Process(unittest.TestCase):
-    """What libgomp reads when it is loaded, so each in a process of its own."""
-
-    def run_with(self, script: str, **variables: str) -> str:
-        environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"} | variables
-        words = [sys.executable, "-c", script]
-        done = subprocess.run(words, capture_output=True, text=True, env=environment, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout + done.stderr
-
-    def test_more_threads_than_there_may_be(self) -> None:
-        said = self.run_with(
-            """
-import bitsweep, numpy as np
-x = np.zeros((9, 4), np.float32)
-try:
-    bitsweep.knn(x, x, 1, "l2")
-except bitsweep.Error as error:
-    print(error.code, error)
-""",
-            OMP_NUM_THREADS="1000000",
-        )
-        self.assertRegex(said, "^1 OpenMP has 1000000 threads, must be 1 to 4096")
-
-    def test_threads_that_wait(self) -> None:
-        script = "import os, bitsweep; print(os.environ.get('GOMP_SPINCOUNT'))"
-        said = self.run_with(script, OMP_DISPLAY_ENV="verbose")
-        if "GOMP_SPINCOUNT" not in said:
-            self.skipTest("no libgomp here")
-        self.assertIn("GOMP_SPINCOUNT = '2000'", said)
-        self.assertIn("None", said)
-        said = self.run_with(script, OMP_DISPLAY_ENV="verbose", GOMP_SPINCOUNT="77")
-        self.assertIn("GOMP_SPINCOUNT = '77'", said)
-        said = self.run_with(script, OMP_DISPLAY_ENV="verbose", OMP_WAIT_POLICY="passive")
-        self.assertIn("GOMP_SPINCOUNT = '0'", said)
-
-
 RANKS = """
 import sys, bitsweep
 from mpi4py import MPI
@@ -457,15 +229,20 @@ def fails(words, call, *arguments, **more):
 encode = bitsweep.Index.encode
 mine = lambda wrong, right: wrong if rank == 1 else right
 fails("axes", encode, mine(x[0], x), sys.argv[3], metric="l2")
-fails("lists is 'x'", encode, x, sys.argv[3], metric="l2", lists=mine("x", 0))
+fails("lists must be a whole number or 'auto', not 'x'", encode, x, sys.argv[3], metric="l2", lists=mine("x", 0))
 fails("others than rank 0", encode, x, sys.argv[3], metric="l2", bits=mine(2, 3))
 fails("progress is neither", encode, x, sys.argv[3], metric="l2", progress=mine(3, None))
-fails("k is -1", bitsweep.knn, x, asked, mine(-1, 10), "l2")
+fails("k must be 1 or more, not -1", bitsweep.knn, x, asked, mine(-1, 10), "l2")
 fails("there are none", bitsweep.knn, x, None, 10, "l2")
 ix = encode(x, sys.argv[3], metric="l2", comm=comm)
 fails("axes", ix.search, q[0] if rank == 0 else None)
-fails("probe is 'few'", ix.search, asked, probe=mine("few", None))
+fails("probe must be a whole number or 'all', not 'few'", ix.search, asked, probe=mine("few", None))
 fails("others than rank 0", ix.search, asked, k=mine(9, 10))
+none = q[:0] if rank == 0 else None
+assert ix.search(none)[1].shape == bitsweep.knn(x, none, 10, "l2", comm=comm)[1].shape == (0, 10)
+fails("64 dims", ix.search, q[:0, :64] if rank == 0 else None)
+fails("64 dims", bitsweep.knn, x, q[:0, :64] if rank == 0 else None, 10, "l2")
+fails("neither copied nor pickled", ix.__reduce__)
 assert ix.search(asked)[1].shape == (len(q) if rank == 0 else 0, 10)
 ix.close()
 """
@@ -496,7 +273,7 @@ class SeveralRanks(Case):
 
 
 def load_tests(_loader: Any, tests: unittest.TestSuite, _pattern: Any) -> unittest.TestSuite:
-    for module in (bitsweep, vectors, index):
+    for module in (bitsweep, vectors, index, library):
         tests.addTests(doctest.DocTestSuite(module))
     return tests
 

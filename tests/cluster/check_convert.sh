@@ -51,8 +51,14 @@ check_vectors() {
     convert base.u8bin part.fvecs --rows 100:107
     convert part.fvecs part.u8bin
     check "rows 100 to 106" cmp <(tail -c +9 part.u8bin) <(tail -c +$((9 + 2400)) base.u8bin | head -c 168)
+    # float16 has infinities and NaN, too: one row of inf, -inf, NaN and 1.
+    printf '\1\0\0\0\4\0\0\0\0\0\200\177\0\0\200\377\0\0\300\177\0\0\200\77' >odd.fbin
+    convert odd.fbin odd.npy --type float16
+    convert odd.npy odd_back.fbin
+    same odd.fbin odd_back.fbin
     local files
     files=$(ls)
+    refuse 65 'odd.fbin: row 0: number 0 is inf, which uint8 has not' convert --in odd.fbin --out no.u8bin
     refuse 65 'base.u8bin: row [0-9]*: number [0-9]* is [0-9]*, which int8 has not' \
         convert --in base.u8bin --out no.i8bin
     refuse 65 'row 0: number 0 is .*, which uint8 has not' \

@@ -67,7 +67,7 @@ LIST
     expect 2 '--model .*good: its rows have 16 dims, those of --base 17' encode --base "$in/wide.fbin" --metric l2 \
         --model "$index/good" --index OUT/i
     expect 74 'nothing: cannot open: No such file' info "$in/nothing"
-    expect 65 'base.dat: the header says' info "$in/base.dat"
+    expect 65 'base.dat: the header says .*: no result; names of vectors end in .fvecs' info "$in/base.dat"
 }
 
 # Another good file under the same name is the worst fault: every checksum of it is right.

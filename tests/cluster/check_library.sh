@@ -102,8 +102,9 @@ check "the header as C99" "$compiler" -std=c99 -Wall -Wextra -pedantic -Werror -
 check "it is as small as docs/library.md says" test "$(wc -l <"$source/tests/library/small_program.c")" -le 30
 check "a small program" "$compiler" -Wall -Wextra -Werror "$source/tests/library/small_program.c" "${flags[@]}" \
     -o "$folder/small"
-check "the cases" "$compiler" -Wall -Wextra -Werror "$source/tests/library/library_cases.c" "${flags[@]}" -lpthread -lm \
+check "the cases" "$compiler" -Wall -Wextra -Werror "$source"/tests/library/library_{cases,support}.c "${flags[@]}" -lpthread -lm \
     -o "$folder/cases"
+check "forks" "$compiler" -Wall -Wextra -Werror "$source"/tests/library/library_{forks,support}.c "${flags[@]}" -o "$folder/forks"
 check "a CMake project" cmake -S "$source/tests/library" -B "$folder/project" -DCMAKE_PREFIX_PATH="$prefix" \
     -DCMAKE_C_COMPILER="$compiler"
 check "its build" cmake --build "$folder/project"
@@ -153,6 +154,7 @@ for name in flat lists; do
 done
 check "an index of rows in memory is whole" "$program" verify --index memory_lists
 cases cases "$base" "$queries" flat lists
+check "children of a program that has used it" timeout 200 ./forks flat "$queries"
 cp -r lists calibrated
 quiet calibrate --index calibrated --queries "$queries"
 check "another table" expect_other calibrated/manifest.pb lists/manifest.pb

@@ -22,9 +22,9 @@ source=$(realpath "$2")
 export BITSWEEP_LIBRARY=$library PYTHONPATH=$source/python PYTHONDONTWRITEBYTECODE=1
 export PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
-# tests_pass FOLDER: its unit tests, of which there are some.
+# tests_pass FOLDER [FILE]: its unit tests, of which there are some.
 tests_pass() {
-    (cd "$1" && "$python" -W error::ResourceWarning -m unittest discover -v) >"$folder/said" 2>&1 &&
+    (cd "$1" && "$python" -W error::ResourceWarning -m unittest discover -v -p "${2:-test*.py}") >"$folder/said" 2>&1 &&
         grep -qE '^Ran ([3-9]|[1-9][0-9]+) tests' "$folder/said"
 }
 
@@ -55,6 +55,12 @@ check_tests() {
         grep -vE '\.\.\. ok$' "$folder/said" >"$folder/wrong" || true
         complain "$name" "$folder/wrong"
     fi
+}
+
+# slow_device: the tests of devices, with each wait for one 20 ms longer.
+slow_device() {
+    BITSWEEP_LIBRARY=$emulated_library BITSWEEP_TEST_DEVICE=emulated BITSWEEP_EMULATOR_SLOW=20 \
+        tests_pass "$source/python/tests" test_device.py
 }
 
 # builder: sets builder_path, a folder with scikit-build-core, of this machine or of a package index; 1: there is none.
@@ -93,6 +99,14 @@ page_installs() {
 }
 
 check_tests "$source/python/tests"
+emulated_library=$(dirname "$emulated")/libbitsweep_emulated.so
+if [[ ! -e $emulated_library ]]; then
+    echo "no library with emulated devices here: nothing runs on one"
+elif slow_device; then
+    pass "a device that takes its time"
+else
+    complain "a device that takes its time" "$folder/said"
+fi
 if builder; then
     check "a wheel" wheel_works
     if python3 -c 'import ensurepip' 2>/dev/null; then check "lines of docs/python.md" page_installs; fi

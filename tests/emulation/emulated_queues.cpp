@@ -3,6 +3,7 @@
 #include "tests/emulation/emulated_queues.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <deque>
 #include <set>
@@ -17,7 +18,9 @@ struct CUstream_st {
     cudaError_t error = cudaSuccess;
     int device = 0;
     bool is_running = false;
-    std::thread::id user; // that queued last
+    uint64_t num_known = 0; // of the work: of which somebody was told that it is done
+    double asked = 0;       // ms, when the first question about the rest came; 0: none
+    std::thread::id user;   // that queued last
 };
 
 struct CUevent_st {
@@ -280,6 +283,19 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     return cudaSuccess;
 }
 
+// Whether the environment makes every wait a long one, and this one has not been long enough.
+static bool is_slow(cudaStream_t stream)
+{
+    const char *text = getenv("BITSWEEP_EMULATOR_SLOW");
+    const uint64_t num_all = stream->num_done + stream->work.size();
+    if (!text || num_all == stream->num_known) return false;
+    if (stream->asked == 0) stream->asked = milliseconds();
+    if (milliseconds() - stream->asked < atof(text)) return true;
+    stream->asked = 0;
+    stream->num_known = num_all;
+    return false;
+}
+
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
     cudaError_t refused = refuse_of_captured(stream, "a question about, or a wait for a stream");
@@ -287,6 +303,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     if (refused) return refused;
     if (is_struck("BITSWEEP_EMULATOR_STALL", stream->device)) return cudaErrorNotReady;
     if (is_struck("BITSWEEP_EMULATOR_FAIL", stream->device)) return cudaErrorLaunchFailure;
+    if (is_slow(stream)) return cudaErrorNotReady;
     run_in_order(stream);
     if (stream->error != cudaSuccess) return stream->error;
     return stream->work.empty() ? take_error() : cudaErrorNotReady;

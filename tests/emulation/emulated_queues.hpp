@@ -15,6 +15,8 @@
 //   BITSWEEP_EMULATOR_VISIBLE=A,B         of these only devices A and B are there, as 0 and 1
 //   BITSWEEP_EMULATOR_TAKEN=N             bytes of their memory that others have taken
 //   BITSWEEP_EMULATOR_AUTO=1              --device auto takes them as it takes GPUs
+//   BITSWEEP_EMULATOR_SLOW=MS             a stream that was given work says so many milliseconds,
+//                                         from the first question on, that it is not done
 //   BITSWEEP_EMULATOR_OLD=N               from the N-th question on a compute capability is 7.0
 //   BITSWEEP_EMULATOR_NO_IMAGE=N          from the N-th on kernels cannot be loaded
 //   BITSWEEP_EMULATOR_STALL=N             from the N-th question whether a stream is done on the

@@ -10,46 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int num_failed;
-static struct bitsweep_error error;
-
-static void expect(int is_true, const char *what)
-{
-    if (is_true) return;
-    printf("FAILED: %s (%s)\n", what, error.message);
-    num_failed++;
-}
-
-// An error of this status whose text has these words in it.
-static void refused(int status, int wanted, const char *words)
-{
-    if (status == wanted && error.status == wanted && strstr(error.message, words)) return;
-    printf("FAILED: status %s, wanted %s with '%s': %s\n", bitsweep_status_name(status),
-           bitsweep_status_name(wanted), words, error.message);
-    num_failed++;
-}
-
-static void need(int status, const char *what)
-{
-    if (status == BITSWEEP_OK) return;
-    printf("FAILED: %s: %s\n", what, error.message);
-    exit(1);
-}
-
-// ---- rows and answers ----
-
-// Odd addresses must do.
-static struct bitsweep_rows load(const char *file)
-{
-    struct bitsweep_rows rows;
-    need(bitsweep_shape(file, &rows, &error), file);
-    size_t number = rows.type == BITSWEEP_FLOAT32 ? 4 : rows.type == BITSWEEP_FLOAT16 ? 2 : 1;
-    unsigned char *data = malloc(rows.num_rows * rows.dims * number + 1);
-    need(bitsweep_read(file, 0, rows.num_rows, data + 1, &error), file);
-    rows.data = data + 1;
-    rows.file = NULL;
-    return rows;
-}
+#include "library_support.h"
 
 static struct bitsweep_rows as_floats(const struct bitsweep_rows *bytes)
 {
@@ -57,53 +18,6 @@ static struct bitsweep_rows as_floats(const struct bitsweep_rows *bytes)
     for (size_t i = 0; i < bytes->num_rows * bytes->dims; i++)
         data[i] = ((const unsigned char *)bytes->data)[i];
     return (struct bitsweep_rows){data, bytes->num_rows, bytes->dims, BITSWEEP_FLOAT32, NULL};
-}
-
-struct answers {
-    float *values;
-    int64_t *ids;
-    size_t count;
-};
-
-static struct answers room(uint64_t num_queries, uint64_t k)
-{
-    size_t count = num_queries * k;
-    return (struct answers){malloc(count * sizeof(float)), malloc(count * sizeof(int64_t)), count};
-}
-
-static int are_same(const struct answers *a, const struct answers *b)
-{
-    return a->count == b->count && memcmp(a->ids, b->ids, a->count * sizeof *a->ids) == 0 &&
-           memcmp(a->values, b->values, a->count * sizeof *a->values) == 0;
-}
-
-static void forget(struct answers *answers)
-{
-    free(answers->values);
-    free(answers->ids);
-}
-
-static bitsweep_index *opened(const char *folder)
-{
-    bitsweep_index *index;
-    struct bitsweep_open_settings settings;
-    bitsweep_open_defaults(&settings);
-    settings.threads = 1;
-    settings.device = "cpu";
-    need(bitsweep_open(folder, &settings, &index, &error), folder);
-    return index;
-}
-
-static struct answers searched(bitsweep_index *index, const struct bitsweep_rows *queries,
-                               uint64_t k, double recall)
-{
-    struct bitsweep_search_settings settings;
-    struct answers answers = room(queries->num_rows, k);
-    bitsweep_search_defaults(&settings);
-    settings.k = k;
-    settings.recall = recall;
-    need(bitsweep_search(index, queries, &settings, answers.values, answers.ids, &error), "search");
-    return answers;
 }
 
 // ---- what files are compared of ----
@@ -202,6 +116,53 @@ static void check_bad_searches(bitsweep_index *index, const struct bitsweep_rows
            "the index works on after errors");
     forget(&answers);
     forget(&good);
+}
+
+// No queries have no answers, which need no room; all else is checked.
+static void check_no_queries(bitsweep_index *index, const struct bitsweep_rows *base,
+                             const struct bitsweep_rows *queries)
+{
+    struct bitsweep_search_settings search;
+    struct bitsweep_knn_settings exact;
+    struct bitsweep_rows none = {NULL, 0, queries->dims, queries->type, NULL}, wrong = none;
+    bitsweep_search_defaults(&search);
+    bitsweep_knn_defaults(&exact);
+    exact.metric = "l2";
+    need(bitsweep_search(index, &none, &search, NULL, NULL, &error), "a search for nothing");
+    need(bitsweep_knn(base, &none, &exact, NULL, NULL, &error), "neighbours of nothing");
+    wrong.dims = 64;
+    refused(bitsweep_search(index, &wrong, &search, NULL, NULL, &error), BITSWEEP_ERROR_BAD_DATA,
+            "64 dims, the index has 128");
+    refused(bitsweep_knn(base, &wrong, &exact, NULL, NULL, &error), BITSWEEP_ERROR_BAD_DATA,
+            "64 dims, memory:base has 128");
+    wrong.dims = 128;
+    wrong.type = 9;
+    refused(bitsweep_search(index, &wrong, &search, NULL, NULL, &error), BITSWEEP_ERROR_USAGE,
+            "type 9");
+    search.k = exact.k = 0;
+    refused(bitsweep_search(index, &none, &search, NULL, NULL, &error), BITSWEEP_ERROR_USAGE,
+            "--k 0");
+    refused(bitsweep_knn(base, &none, &exact, NULL, NULL, &error), BITSWEEP_ERROR_USAGE, "--k 0");
+    wrong.type = base->type;
+    exact.k = 10;
+    refused(bitsweep_knn(&none, &none, &exact, NULL, NULL, &error), BITSWEEP_ERROR_USAGE, "base");
+}
+
+// Devices are looked for when they are needed; words that are none are refused at once.
+static void check_bad_devices(const char *folder, const struct bitsweep_rows *base)
+{
+    struct bitsweep_open_settings open;
+    struct bitsweep_encode_settings encode;
+    struct bitsweep_knn_settings exact;
+    bitsweep_index *index;
+    bitsweep_open_defaults(&open);
+    bitsweep_encode_defaults(&encode);
+    bitsweep_knn_defaults(&exact);
+    open.device = encode.device = exact.device = "gpu";
+    encode.metric = exact.metric = "l2";
+    refused(bitsweep_open(folder, &open, &index, &error), BITSWEEP_ERROR_USAGE, "'gpu'");
+    refused(bitsweep_encode("bad", base, &encode, NULL, &error), BITSWEEP_ERROR_USAGE, "'gpu'");
+    refused(bitsweep_knn(base, base, &exact, NULL, NULL, &error), BITSWEEP_ERROR_USAGE, "'gpu'");
 }
 
 // Settings that the library does not know yet must not be left out in silence.
@@ -520,6 +481,8 @@ static void check_all(char **words)
            "version");
     check_bad_folders();
     check_bad_searches(index, &queries);
+    check_no_queries(index, &base, &queries);
+    check_bad_devices(words[2], &base);
     check_later_settings(index, &queries);
     check_earlier_settings();
     check_two_indexes(words[2], words[3], &queries);

@@ -67,6 +67,16 @@ UNIT_TEST_WITH(a_program_alone_is_rank_0_of_1, open_transport, close_transport)
     assert_true(bsw_transport_patience_seconds(transport) == 1800.0);
 }
 
+// As the library has it: nothing that is waited for is given up at once.
+UNIT_TEST(one_that_is_told_nothing_waits_as_long)
+{
+    bsw_transport transport = {0}, hasty = {.timeout_seconds = 3};
+    bsw_transport_local_init(&transport);
+    bsw_transport_local_init(&hasty);
+    assert_true(bsw_transport_patience_seconds(&transport) == 1800.0);
+    assert_true(bsw_transport_patience_seconds(&hasty) == 3.0);
+}
+
 UNIT_TEST_WITH(messages_to_itself_keep_their_order, open_transport, close_transport)
 {
     send_text(*state, candidates_of(3), "first");

@@ -214,7 +214,11 @@ static const struct dict_case dict_cases[] = {
     {"{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2), }\n", NULL},
     {"{'descr':'|u1','fortran_order':False,'shape':(3,2)}", NULL},
     {"  {\"shape\" : ( 3 , 2 , ) ,\n \"fortran_order\" : False, \t\"descr\" : \"|u1\" }  \n", NULL},
+    {"{'descr': '=u1', 'fortran_order': False, 'shape': (3, 2), }", NULL},
     {"{'descr': '>f4', 'fortran_order': False, 'shape': (3, 2), }", "'>f4' (big endian)"},
+    {"{'descr': '>f8', 'fortran_order': False, 'shape': (3, 2), }", "'>f8' (big endian)"},
+    {"{'descr': '=f8', 'fortran_order': False, 'shape': (3, 2), }", "'=f8' (float64)"},
+    {"{'descr': '!f4', 'fortran_order': False, 'shape': (3, 2), }", "'!f4'; float32"},
     {"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", "type '<f8'"},
     {"{'descr': '', 'fortran_order': False, 'shape': (3, 2), }", "type ''"},
     {"{'descr': '|u1', 'fortran_order': True, 'shape': (3, 2), }", "Fortran order"},
@@ -244,6 +248,22 @@ static const struct dict_case dict_cases[] = {
     {"{}", "wrong at byte"},
     {"", "wrong at byte"},
 };
+
+// As NumPy reads it: = is the order of the machine.
+UNIT_TEST(npy_numbers_in_native_order_are_read)
+{
+    static const char *const types[] = {"<f4", "=f4", "|f4"};
+    for (size_t i = 0; i < 3; i++) {
+        unsigned char file[256] = {0};
+        char dict[96];
+        struct bsw_vector_layout layout;
+        snprintf(dict, sizeof dict, "{'descr': '%s', 'fortran_order': False, 'shape': (3, 2), }",
+                 types[i]);
+        size_t header = npy_header(1, dict, file);
+        assert_int_equal(parse("x.npy", file, header, header + 24, &layout), BSW_OK);
+        assert_int_equal(layout.type, BSW_VECTOR_FLOAT32);
+    }
+}
 
 UNIT_TEST(npy_headers_are_parsed_strictly)
 {
