@@ -70,6 +70,30 @@ static void tell_ties(struct bsw_facts *facts, const struct bsw_recall *recall)
     bsw_facts_close(facts);
 }
 
+// What a ground truth does not have.
+static void tell_doubts(struct bsw_facts *facts, const struct bsw_evaluation *e)
+{
+    const struct bsw_recall *recall = &e->recall;
+    bsw_fact_integer(facts, "truth_empty_places", recall->num_empty,
+                     recall->num_empty ? "%d places of the truth have no neighbour (id -1): they "
+                                         "count as missed\n"
+                                       : NULL);
+    bsw_fact_integer(facts, "truth_repeated_ids", recall->num_repeated,
+                     recall->num_repeated ? "the truth repeats %d ids within a query: these places "
+                                            "count as missed\n"
+                                          : NULL);
+    if (e->ties != BSW_TIES_EXACT) return;
+    int has_nearer = recall->num_nearer > 0;
+    bsw_fact_integer(facts, "nearer_rows", recall->num_nearer,
+                     has_nearer ? "%d returned rows are nearer than the last true neighbour and "
+                                  "not in the truth"
+                                : NULL);
+    bsw_fact_integer(facts, "nearer_queries", recall->num_nearer_queries,
+                     has_nearer ? " (of %d queries): it is of other rows, another metric or other "
+                                  "ids, or not exact\n"
+                                : NULL);
+}
+
 static void report(const struct eval_options *o, const struct bsw_evaluation *e)
 {
     static const char *const names[] = {
@@ -89,6 +113,7 @@ static void report(const struct eval_options *o, const struct bsw_evaluation *e)
         bsw_facts_say(&facts, " (--ties and --base add ties)\n");
     else
         bsw_facts_say(&facts, "%s as the last true neighbour\n", values[e->ties]);
+    tell_doubts(&facts, e);
     bsw_fact_text(&facts, "select", searched->select, NULL);
     // A miss may be the queues' fault and not the codes'.
     if (searched->select && strcmp(searched->select, "queue") == 0)

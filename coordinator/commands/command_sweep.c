@@ -120,6 +120,10 @@ static void print_end(const char *folder, const struct bsw_sweep_outcome *outcom
     for (size_t i = 0; i < points->num_skips; i++)
         printf("%llu points left out: %s\n", (unsigned long long)points->skips[i].num_points,
                points->skips[i].reason);
+    if (outcome->num_nearer > 0)
+        printf("the ground truth is not exact: %llu rows of the first answers are nearer than its "
+               "neighbours\n",
+               (unsigned long long)outcome->num_nearer);
     printf("%zu points", points->num_points);
     if (outcome->num_resumed > 0)
         printf(", %llu of them measured by an earlier run",

@@ -246,6 +246,10 @@ void bsw_search_report(const struct bsw_search *search, enum bsw_facts_form form
                       100 * stats.stopped_share);
     bsw_fact_integer(&facts, "rescanned_queries", stats.num_rescanned, NULL);
     tell_checks(&facts, search);
+    bsw_fact_integer(&facts, "empty_places", stats.num_empty,
+                     stats.num_empty > 0 ? "\n%d places stayed empty (id -1): fewer rows than k "
+                                           "were found\n"
+                                         : NULL);
     bsw_facts_say(&facts, "\nresults: %s\n", out);
     bsw_facts_end(&facts, BSW_OK);
 }

@@ -334,15 +334,25 @@ static size_t survivor_scratch(size_t most)
     return 3 * most + most / 2 + 1;
 }
 
-// What result files have for an entry that is ordered.
+// An estimate as result files have it: where no value can be, the nearest that can.
+static float bounded(enum bsw_metric metric, float value)
+{
+    if (metric == BSW_METRIC_L2) return value < 0.0f ? 0.0f : value;
+    if (metric == BSW_METRIC_IP) return value;
+    return value < -1.0f ? -1.0f : value > 1.0f ? 1.0f : value;
+}
+
+// What result files have for an entry that is ordered. Order is by keys: it stays where values are
+// bounded.
 static float written_value(const struct bsw_batch_merge *merge, const struct bsw_ranked *entry,
                            struct bsw_value_terms terms)
 {
     enum bsw_metric metric = merge->manifest->metric;
-    if (!merge->settings.is_exact)
-        return bsw_value_of_score(merge->manifest, merge->settings.query_bits,
-                                  bsw_ranked_key(entry), terms);
-    return bsw_metric_written(bsw_metric_value(metric, bsw_exact_score_to_key(entry->score)));
+    if (merge->settings.is_exact)
+        return bsw_metric_written(bsw_metric_value(metric, bsw_exact_score_to_key(entry->score)));
+    float value = bsw_value_of_score(merge->manifest, merge->settings.query_bits,
+                                     bsw_ranked_key(entry), terms);
+    return bsw_selection_counts(&merge->settings.selection) ? value : bounded(metric, value);
 }
 
 static void answer_query(const struct bsw_batch_merge *merge, size_t query,
@@ -385,5 +395,6 @@ enum bsw_status bsw_merge_survivors(struct bsw_batch_merge *merge,
         answer_query(merge, q, terms[q], thread_scratch(merge, survivor_scratch(most)), most,
                      ids + q * k, values + q * k);
     }
+    for (size_t i = 0; i < num_queries * k; i++) merge->num_empty += ids[i] < 0;
     return BSW_OK;
 }

@@ -385,7 +385,7 @@ static enum bsw_status run_pass(struct bsw_search *search, struct bsw_error *err
     const struct bsw_search_run *run = &search->run;
     struct bsw_batch_search *batches = &search->batches;
     batches->times = (struct bsw_search_times){0}; // phases are those of the last pass
-    batches->finish.num_survivors = 0;
+    batches->finish.num_survivors = batches->finish.num_empty = 0;
     memset(batches->exchanges, 0, sizeof batches->exchanges);
     double started = bsw_clock_seconds();
     BSW_TRY(bsw_batch_pipeline_run(&search->pipeline, err));
@@ -485,6 +485,7 @@ struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
         .seconds = bsw_median(search->seconds, (size_t)search->run.repeat),
         .num_searched = search->queries.num_queries - search->parts.num_done,
         .num_survivors = search->batches.finish.num_survivors,
+        .num_empty = search->batches.finish.num_empty,
         .received_bytes = bsw_batch_search_received_bytes(&search->batches),
         .scan = bsw_scan_name(work->used),
         .level = bsw_cpu_level_name(work->level),

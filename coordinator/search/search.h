@@ -133,6 +133,7 @@ struct bsw_search_stats {
     uint64_t num_searched; // queries of a pass
     double queries_per_second;
     uint64_t num_survivors, received_bytes; // of the last pass; all ranks
+    uint64_t num_empty;                     // of the last pass: places without a row
     int slowest_rank;                       // in scanning
     double stopped_share;   // of all pairs of row and query: those that the first stage stopped
     uint64_t num_rescanned; // queries that a shard scanned twice

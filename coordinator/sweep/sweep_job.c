@@ -205,6 +205,8 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
         if (points->points[i].k > job->max_k) job->max_k = points->points[i].k;
         if (points->points[i].entries == BSW_ENTRIES_RADIUS) job->run.has_radii = 1;
     }
+    if (s->groundtruth && job->max_k > 0)
+        BSW_TRY(bsw_sweep_judge_ids(job->run.truth, s->base, job->num_rows, job->max_k, err));
     if (job->run.has_radii)
         bsw_journal_field_text(&job->fields, "entries", "radius");
     else if (s->has_hit_time)
@@ -294,6 +296,7 @@ static enum bsw_status report(struct sweep_job *job, struct bsw_error *err)
                                       .num_rows = job->num_rows};
     BSW_TRY(bsw_sweep_report_write(&report, err));
     job->outcome->report = report.json;
+    job->outcome->num_nearer = job->run.num_nearer;
     job->outcome->has_plots = report.has_plots;
     return BSW_OK;
 }

@@ -11,6 +11,7 @@
 struct bsw_sweep_outcome {
     struct bsw_sweep_points points;
     uint64_t num_resumed; // points of this grid that the journal had
+    uint64_t num_nearer;  // of the ground truth that was given: sweep_judge.h
     int has_plots;        // 0: gnuplot is missing
     json_t *report;       // what sweep.json has
 };

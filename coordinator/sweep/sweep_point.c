@@ -361,6 +361,17 @@ static enum bsw_status open_judge(struct bsw_sweep_run *run, uint64_t k, struct 
                     run->truth, (unsigned long long)run->judge.truth.k, (unsigned long long)k);
 }
 
+// By the answer of the first point that is measured.
+static enum bsw_status check_truth(struct bsw_sweep_run *run, uint64_t k, struct bsw_error *err)
+{
+    const struct bsw_sweep_settings *settings = run->team.settings;
+    if (!settings->groundtruth || run->is_truth_checked) return BSW_OK;
+    BSW_TRY(bsw_sweep_judge_check(&run->judge, run->truth, settings, run->metric,
+                                  &run->found.answers, k, &run->num_nearer, err));
+    run->is_truth_checked = 1;
+    return BSW_OK;
+}
+
 enum bsw_status bsw_sweep_measure(struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
                                   const json_t *index, json_t *rows, json_t **row,
                                   struct bsw_error *err)
@@ -368,6 +379,7 @@ enum bsw_status bsw_sweep_measure(struct bsw_sweep_run *run, const struct bsw_sw
     struct recalls recalls = {0};
     BSW_TRY(open_judge(run, point->k, err));
     BSW_TRY(find_recalls(run, point, rows, &recalls, err));
+    BSW_TRY(check_truth(run, point->k, err));
     json_t *made = describe(run, point);
     if (!made) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a point");
     set_recalls(run, made, &recalls);

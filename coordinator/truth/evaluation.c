@@ -22,6 +22,25 @@ static enum bsw_status find_metric(struct bsw_evaluation *e, struct bsw_error *e
     return known ? bsw_metric_parse(known, &e->metric, err) : BSW_OK;
 }
 
+// Ids of a file are rows that its companion in the comparison says it covers.
+static enum bsw_status check_ids(const char *file, const struct bsw_results *results,
+                                 const char *other, const struct bsw_sidecar *facts,
+                                 struct bsw_error *err)
+{
+    uint64_t first = facts->first_row, last = first + facts->rows;
+    if (facts->rows == 0) return BSW_OK;
+    for (uint64_t i = 0; i < results->num_queries * results->k; i++) {
+        int64_t id = results->ids[i];
+        if (id < 0 || ((uint64_t)id >= first && (uint64_t)id < last)) continue;
+        return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                        "%s: query %llu has id %lld, %s covers rows %llu:%llu; --force compares "
+                        "them anyway",
+                        file, (unsigned long long)(i / results->k), (long long)id, other,
+                        (unsigned long long)first, (unsigned long long)last);
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status read_inputs(struct bsw_evaluation *e, struct bsw_error *err)
 {
     const struct bsw_evaluation_settings *o = &e->settings;
@@ -37,8 +56,10 @@ static enum bsw_status read_inputs(struct bsw_evaluation *e, struct bsw_error *e
                         (unsigned long long)e->truth.num_queries);
     }
     if (o->force) return BSW_OK;
-    return bsw_sidecar_compare(o->results, &e->result_facts, o->groundtruth, &e->truth_facts,
-                               "; --force compares them anyway", err);
+    BSW_TRY(bsw_sidecar_compare(o->results, &e->result_facts, o->groundtruth, &e->truth_facts,
+                                "; --force compares them anyway", err));
+    BSW_TRY(check_ids(o->groundtruth, &e->truth, o->results, &e->result_facts, err));
+    return check_ids(o->results, &e->results, o->groundtruth, &e->truth_facts, err);
 }
 
 // Values of a file that may be compared: there, and not known to be estimates.
@@ -112,6 +133,20 @@ static void take_written(struct bsw_evaluation *e, uint64_t place, struct bsw_re
     query->last_value = true_values[e->recall.k - 1];
 }
 
+// Exact values as keys, which tell what is nearer, too.
+static enum bsw_status take_exact(struct bsw_evaluation *e, uint64_t place,
+                                  struct bsw_recall_query *query, struct bsw_error *err)
+{
+    BSW_TRY(bsw_exact_pairs_judge(&e->pairs, place, &e->recall, e->values, query, err));
+    enum bsw_metric metric = e->pairs.metric;
+    for (size_t i = 0; i < e->recall.width; i++)
+        e->values[i] = bsw_metric_key(metric, e->values[i]);
+    query->first_value = bsw_metric_key(metric, query->first_value);
+    query->last_value = bsw_metric_key(metric, query->last_value);
+    query->has_keys = 1;
+    return BSW_OK;
+}
+
 enum bsw_status bsw_evaluation_count(struct bsw_evaluation *e, uint64_t k, struct bsw_error *err)
 {
     size_t width = (size_t)e->results.k;
@@ -124,8 +159,7 @@ enum bsw_status bsw_evaluation_count(struct bsw_evaluation *e, uint64_t k, struc
                                          .ids = e->results.ids + place * e->results.k,
                                          .values = e->ties == BSW_TIES_NONE ? NULL : e->values};
         if (e->ties == BSW_TIES_WRITTEN) take_written(e, place, &query);
-        if (e->ties == BSW_TIES_EXACT)
-            BSW_TRY(bsw_exact_pairs_judge(&e->pairs, place, &e->recall, e->values, &query, err));
+        if (e->ties == BSW_TIES_EXACT) BSW_TRY(take_exact(e, place, &query, err));
         bsw_recall_add(&e->recall, &query);
     }
     return BSW_OK;

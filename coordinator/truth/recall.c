@@ -83,6 +83,28 @@ static void count(const struct bsw_recall *recall, const struct bsw_recall_query
     figure->tied += tied;
 }
 
+// Looks for what no truth has. Both lists are sorted by id.
+static void look_at_truth(struct bsw_recall *recall, const struct bsw_recall_query *query)
+{
+    uint64_t nearer = 0;
+    for (size_t i = 0; i < recall->k; i++) {
+        if (recall->true_ids[i] < 0)
+            recall->num_empty++;
+        else if (i > 0 && recall->true_ids[i - 1] == recall->true_ids[i])
+            recall->num_repeated++;
+    }
+    if (!query->has_keys || !has_last(query, recall->k)) return;
+    for (size_t i = 0; i < recall->width; i++) {
+        struct bsw_returned returned = recall->returned[i];
+        if (returned.id < 0 || !(query->values[returned.column] > query->last_value)) continue;
+        if (i > 0 && recall->returned[i - 1].id == returned.id) continue;
+        nearer +=
+            !bsearch(&returned.id, recall->true_ids, recall->k, sizeof returned.id, compare_ids);
+    }
+    recall->num_nearer += nearer;
+    recall->num_nearer_queries += nearer > 0;
+}
+
 void bsw_recall_add(struct bsw_recall *recall, const struct bsw_recall_query *query)
 {
     memcpy(recall->true_ids, query->true_ids, recall->k * sizeof *recall->true_ids);
@@ -91,6 +113,7 @@ void bsw_recall_add(struct bsw_recall *recall, const struct bsw_recall_query *qu
         recall->returned[i] = (struct bsw_returned){query->ids[i], i};
     qsort(recall->returned, recall->width, sizeof *recall->returned, compare_returned);
     for (size_t i = 0; i < recall->num_figures; i++) count(recall, query, &recall->figures[i]);
+    look_at_truth(recall, query);
     recall->num_queries++;
 }
 

@@ -28,6 +28,10 @@ struct bsw_recall {
     size_t k, width, num_figures;
     uint64_t num_queries;
     struct bsw_recall_figure figures[4];
+    // What no truth has: places of its first k without a neighbour, ids that a query has again, and
+    // returned rows that are nearer than the last true one without being any of them, with the
+    // queries that have such rows.
+    uint64_t num_empty, num_repeated, num_nearer, num_nearer_queries;
     int64_t *true_ids;             // scratch [k]
     struct bsw_returned *returned; // scratch [width]
 };
@@ -39,6 +43,7 @@ struct bsw_recall_query {
     const double *values;    // [width] of ids; NULL: ties do not count
     double first_value;      // of true_ids[0]; with values only, as the next
     double last_value;       // of true_ids[k - 1]
+    int has_keys;            // larger values are better (bsw_metric_key): nearer rows are counted
 };
 
 // k, width >= 1. *recall is to be deinited, also after an error.

@@ -101,7 +101,9 @@ __device__ __forceinline__ void append_sum(const exact_arguments &a, double sum,
                        __double2float_rn(exact_key(limit))))
             return;
     }
-    const uint64_t score = exact_score(a.metric, value_of_sum(a.metric, sum, row_norm, query_norm));
+    const uint64_t score =
+        exact_score(a.metric, bsw_refine_value(a.metric, bsw_refine_is_integer(a.raw.type), sum,
+                                               row_norm, query_norm));
     if (score >= limit) append_pair(a.lists, query, score, a.rows.first_row + place);
 }
 

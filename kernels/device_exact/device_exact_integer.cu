@@ -166,8 +166,8 @@ __device__ __forceinline__ void append_sum(const integer_arguments &a, int sum, 
     } else if (a.metric == BSW_METRIC_L2 ? sum > limit.most_sum : sum < limit.least_sum) {
         return;
     }
-    const uint64_t score =
-        exact_score(a.metric, value_of_sum(a.metric, __int2double_rn(sum), row_norm, query_norm));
+    const uint64_t score = exact_score(
+        a.metric, bsw_refine_value(a.metric, true, __int2double_rn(sum), row_norm, query_norm));
     if (score >= limit.score) append_pair(a.lists, query, score, a.rows.first_row + place);
 }
 

@@ -59,7 +59,8 @@ __device__ __forceinline__ double pair_value(const refine_arguments &a, const bs
         row_norm = tree_sum(row_norm);
         query_norm = __ldg(a.queries.norms + pair.query);
     }
-    return value_of_sum(a.metric, sum, row_norm, query_norm);
+    return bsw_refine_value(a.metric, bsw_refine_is_integer(a.rows.type), sum, row_norm,
+                            query_norm);
 }
 
 template <class T>

@@ -7,6 +7,7 @@
 #include "kernels/current_device.cuh"
 #include "kernels/device_exact/device_exact.h"
 #include "kernels/device_scan/device_key.cuh"
+#include "kernels/refine/refine_value.h"
 
 namespace bsw
 {
@@ -50,14 +51,6 @@ __device__ __forceinline__ double tree_sum(double sum)
     for (unsigned h = warp_rows / 2; h > 0; h /= 2)
         sum = __dadd_rn(sum, __shfl_down_sync(all_lanes, sum, h));
     return sum;
-}
-
-__device__ __forceinline__ double value_of_sum(bsw_metric metric, double sum, double row_norm,
-                                               double query_norm)
-{
-    if (metric == BSW_METRIC_COSINE)
-        sum = __ddiv_rn(sum, __dmul_rn(__dsqrt_rn(row_norm), __dsqrt_rn(query_norm)));
-    return __dadd_rn(sum, 0.0);
 }
 
 __device__ __forceinline__ uint64_t exact_score(bsw_metric metric, double value)

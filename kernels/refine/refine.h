@@ -4,9 +4,10 @@
 // Numbers are converted exactly to float64; lane i mod 32 ascending from +0.0 with s = fma(a, b,
 // s), then the tree of kernel_sums.h. cosine: xq / (sqrt(xx) * sqrt(qq)); ip: xq; l2: sum of (x -
 // q)^2, never expanded; then + 0.0. It is rounded to float32 only when it is written
-// (common/codes/metric.h). Integer rows and queries use the same formula: their sums, at most 65536
-// * 255^2, are exact in float64, so that ip and l2 are the integers themselves. Cost: 1 (ip, l2) or
-// 2 (cosine) fused multiply-adds a dimension; bound by the fetch of the row.
+// (common/codes/metric.h). Sums of integer rows and queries, at most 65536 * 255^2, are exact in
+// float64, so that ip and l2 are the integers themselves; cosine of integer rows is the root of
+// (xq^2 / xx) / qq, with the sign of xq, and ties where it should (refine_value.h). Cost: 1 (ip,
+// l2) or 2 (cosine) fused multiply-adds a dimension; bound by the fetch of the row.
 #ifndef BITSWEEP_KERNELS_REFINE_H
 #define BITSWEEP_KERNELS_REFINE_H
 

@@ -57,7 +57,8 @@ static double reference_value(enum bsw_metric metric, enum bsw_vector_type type,
         xx[lane] = fma(x, x, xx[lane]);
     }
     double sum = bsw_tree_sum_double(s);
-    return bsw_refine_value(metric, sum, bsw_tree_sum_double(xx), query_norm);
+    return bsw_refine_value(metric, bsw_refine_is_integer(type), sum, bsw_tree_sum_double(xx),
+                            query_norm);
 }
 
 const struct bsw_refine_table bsw_refine_reference = {

@@ -104,7 +104,7 @@ INLINE double value_of(enum bsw_metric metric, enum bsw_vector_type type, const 
     }
     add_rest(metric, type, row, query, i, dims, sums, norms);
     double norm = metric == BSW_METRIC_COSINE ? tree_sum(norms) : 0;
-    return bsw_refine_value(metric, tree_sum(sums), norm, query_norm);
+    return bsw_refine_value(metric, bsw_refine_is_integer(type), tree_sum(sums), norm, query_norm);
 }
 
 INLINE double value_of_type(enum bsw_metric metric, enum bsw_vector_type type, const void *row,

@@ -147,6 +147,25 @@ class Numbers(Case):
         ids = bitsweep.knn(self.x[:100], self.x[:100], 3, "l2", exclude_self=True)[1]
         self.assertFalse((ids == np.arange(100)[:, None]).any())
 
+    def test_equal_cosines(self) -> None:
+        x = np.vstack([self.x[:300] // 4, self.x[:300] // 4 * 3])  # each row, and three times it
+        for queries in (self.q, self.q.astype(np.float32)):
+            answer = bitsweep.knn(x, queries, 4, "cosine")
+            values, ids = answer
+            np.testing.assert_array_equal(ids[:, 1::2], ids[:, ::2] + 300)
+            np.testing.assert_array_equal(values[:, 1::2], values[:, ::2])
+            with bitsweep.Index.encode(x, self.folder / "equal", metric="cosine", bits=3,
+                                       force=True) as ix:
+                self.assert_same(ix.search(queries, 4, oversample=10000), answer)
+
+    def test_bounds(self) -> None:
+        x = np.random.default_rng(1).standard_normal((500, 16)).astype(np.float32)
+        for metric, least, most, met in ("l2", 0, np.inf, 0), ("cosine", -1, 1, 1):
+            with bitsweep.Index.encode(x, self.folder / metric, metric=metric, bits=2) as ix:
+                values = ix.search(x, 10, refine="none")[0]
+            self.assertTrue(((values >= least) & (values <= most)).all())
+            self.assertTrue((values == met).any())
+
 
 class Files(Case):
     def test_formats(self) -> None:

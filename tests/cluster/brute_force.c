@@ -13,10 +13,11 @@
 //   brute_force compare EXPECTED FOUND     the same bytes, or where they first differ
 //   brute_force scale BASE OUT SEED        rows times seeded factors 0.25 to 4, .fbin
 //
-// The order is (exact value, row). Integer rows and queries have it in int64 under l2 and ip. All
-// else is float64: number i goes to lane i mod 32 by s = fma(a, b, s), then s[j] += s[j + h] for
-// h = 16, 8, 4, 2, 1; l2 sums (x - q)^2, cosine is xq / (sqrt(xx) * sqrt(qq)). Only what is written
-// is rounded to float32.
+// The order is (exact value, row). Integer rows and queries have it in integers: int64 under l2 and
+// ip, by the sign of xq, then xq^2 times the other row's xx under cosine. All else is float64:
+// number i goes to lane i mod 32 by s = fma(a, b, s), then s[j] += s[j + h] for h = 16, 8, 4, 2, 1;
+// l2 sums (x - q)^2, cosine is xq / (sqrt(xx) * sqrt(qq)), of integer rows the root of
+// (xq^2 / xx) / qq with the sign of xq. Only what is written is rounded to float32.
 //
 // The definition is checked too, against plain sums in long double (64 bits of mantissa or more):
 // no value may be further off than the roundings of float64 allow, and no row may stand before one
@@ -123,15 +124,17 @@ static enum metric parse_metric(const char *name)
 
 struct pair {
     enum metric metric;
-    int is_integer;
+    int is_integer, has_integer_row;
     const double *x, *q;
     size_t dims;
 };
 
 struct neighbour {
     int64_t id;
-    int64_t whole;            // the value where rows and queries are integers, not cosine
-    double real;              // elsewhere
+    int64_t whole;   // the value where rows and queries are integers, not cosine
+    double real;     // elsewhere
+    int64_t product; // cosine of integers: xq and xx; else norm is 0
+    uint64_t norm;
     long double plain, bound; // |value - plain| <= bound
     float written;
 };
@@ -171,7 +174,21 @@ static double real_value(const struct pair *p)
     }
     if (p->metric == L2) return tree_sum(apart);
     if (p->metric == IP) return tree_sum(xq);
-    return tree_sum(xq) / (sqrt(tree_sum(xx)) * sqrt(tree_sum(qq)));
+    double s = tree_sum(xq), n = tree_sum(xx), norm = tree_sum(qq);
+    if (!p->has_integer_row) return s / (sqrt(n) * sqrt(norm));
+    // Of integers the square needs 64 bits, so many as a long double has.
+    double share =
+        p->is_integer ? (double)((long double)s * (long double)s / (long double)n) : s * s / n;
+    return copysign(sqrt(share / norm), s);
+}
+
+static void take_integers(const struct pair *p, struct neighbour *n)
+{
+    for (size_t i = 0; i < p->dims; i++) {
+        int64_t x = (int64_t)p->x[i], q = (int64_t)p->q[i];
+        n->product += x * q;
+        n->norm += (uint64_t)(x * x);
+    }
 }
 
 // The value in long double, and how far float64 may be from it. A rounding of float64 errs by a
@@ -212,6 +229,7 @@ static struct neighbour neighbour_of(const struct pair *p, uint64_t id)
     } else {
         n.real = real_value(p);
         n.written = (float)n.real + 0.0f;
+        if (p->is_integer) take_integers(p, &n);
     }
     check_value(p, &n);
     return n;
@@ -227,10 +245,26 @@ static int has_value(enum metric metric, const double *x, size_t dims)
 
 // ---- order ----
 
+__extension__ typedef unsigned __int128 wide;
+
+// Cosines with the same query: above 0 where x's is larger.
+static int compare_cosines(const struct neighbour *x, const struct neighbour *y)
+{
+    int sign = (x->product > 0) - (x->product < 0), other = (y->product > 0) - (y->product < 0);
+    uint64_t s = (uint64_t)llabs(x->product), t = (uint64_t)llabs(y->product);
+    wide left = (wide)(s * s) * y->norm, right = (wide)(t * t) * x->norm;
+    if (sign != other) return sign > other ? 1 : -1;
+    return left == right ? 0 : (left > right) == (sign > 0) ? 1 : -1;
+}
+
 // One of whole and real is 0 in both.
 static int compare_similar(const void *a, const void *b)
 {
     const struct neighbour *x = a, *y = b;
+    if (x->norm > 0) {
+        int order = compare_cosines(x, y);
+        return order ? -order : (x->id > y->id) - (x->id < y->id);
+    }
     if (x->whole != y->whole) return x->whole < y->whole ? 1 : -1;
     if (x->real != y->real) return x->real < y->real ? 1 : -1;
     return (x->id > y->id) - (x->id < y->id);
@@ -327,8 +361,9 @@ static size_t rank_rows(const struct question *question, size_t query, struct ne
     const struct rows *base = &question->base, *queries = &question->queries;
     size_t count = 0, dims = base->dims;
     for (size_t r = 0; r < base->num_rows; r++) {
-        const struct pair pair = {question->metric, base->is_integer && queries->is_integer,
-                                  base->numbers + r * dims, queries->numbers + query * dims, dims};
+        const struct pair pair = {
+            question->metric,         base->is_integer && queries->is_integer, base->is_integer,
+            base->numbers + r * dims, queries->numbers + query * dims,         dims};
         uint64_t id = base->first_row + r;
         if (is_candidate(question, query, id) && has_value(question->metric, pair.x, dims))
             all[count++] = neighbour_of(&pair, id);

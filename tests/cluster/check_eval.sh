@@ -9,6 +9,8 @@ set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
+tests=$(dirname "$program")/tests
+needs "$tests/brute_force" "$tests/hostile_rows"
 cd "$folder"
 
 # ---- files made by hand ----
@@ -152,6 +154,19 @@ eval_of wide three
 recall 5-recall@5 0.3000
 recall 5-recall@8 0.5000
 
+# Cosines of integers: a row and its multiples are equally near. The 40th of many such against the first.
+"$tests/hostile_rows" scaled 600 20 37 many.u8bin ask.u8bin
+multiples=("$program" groundtruth --base many.u8bin --queries ask.u8bin --metric cosine --quiet)
+"${multiples[@]}" --k 1 --out nearest
+"${multiples[@]}" --k 40 --out forty
+{
+    uint32 20 1
+    for id in $(od -An -v -td4 -w4 -j 8 -N 3200 forty | awk 'NR % 40 == 0'); do uint32 "$id"; done
+    tail -c 80 nearest
+} >fortieth
+eval_of fortieth nearest --base many.u8bin --queries ask.u8bin
+recall 1-recall@1 0.0000 1.0000
+
 # ---- what cannot be told ----
 
 # refuse CODE PATTERN ARGUMENTS
@@ -210,6 +225,29 @@ refuse 65 'r has 30 queries, t.part has 20' --results r --groundtruth t.part --f
 refuse 2 '--ties: r.code has estimates .refine none.; --base' --results r.code --groundtruth t --ties
 check "estimates and the rows" "$program" eval --results r.code --groundtruth t --base v.fbin --queries w.fbin
 
+# Estimates that no value can have, of queries that are rows: 0 and 1 are what they are written as.
+values_of() { # FILE QUERIES K
+    od -An -v -tf4 -w4 -j $((8 + 4 * $2 * $3)) "$1"
+}
+for metric in l2 cosine; do
+    "$program" encode --base v.fbin --metric $metric --bits 2 --index own --force --quiet
+    "$program" search --index own --queries v.fbin --k 10 --refine none --out own.$metric --quiet
+done
+check "no estimated distance is below 0" test "$(values_of own.l2 400 10 | awk '$1 < 0' | wc -l)" = 0
+check "some are 0" test "$(values_of own.l2 400 10 | awk '$1 == 0' | wc -l)" -gt 10
+check "no estimated cosine is beyond 1" test "$(values_of own.cosine 400 10 | awk '$1 > 1 || $1 < -1' | wc -l)" = 0
+check "some are 1" test "$(values_of own.cosine 400 10 | awk '$1 == 1' | wc -l)" -gt 10
+
+# Places of a search that no row is left for: a row of 400 is dropped.
+cp v.fbin broken.fbin
+put broken.fbin 8 '\0\0\xc0\x7f'
+"$program" encode --base broken.fbin --metric l2 --index broken --drop-bad-rows --quiet
+check "a search for all rows" "$program" search --index broken --queries w.fbin --k 400 --out all
+cp stdout said
+check "says what stayed empty" grep -q '^30 places stayed empty (id -1)' said
+check "a search with an answer at each place" "$program" search --index broken --queries w.fbin --k 399 --out most
+check "says nothing" test "$(grep -c 'stayed empty' stdout || true)" = 0
+
 # What is not said is not compared: older files, and those of others.
 for name in t t.self t.rows; do
     sed -e '/first_query/d' -e '/digest/d' "$name.json" >"old.$name.json"
@@ -221,6 +259,40 @@ refuse 2 'covers rows' --results r --groundtruth old.t.rows
 for name in bare.t.self bare.t.rows; do
     check "a truth that says nothing" "$program" eval --results r --groundtruth "$name"
 done
+
+# ---- a ground truth that is none ----
+
+with_v=(--base v.fbin --queries w.fbin --metric l2)
+eval_of r t "${with_v[@]}"
+check "an exact truth has no nearer rows" grep -q '"nearer_rows": 0' json
+check "and nobody speaks of them" test "$(grep -cE 'nearer|repeats|no neighbour' text || true)" = 0
+"$tests/brute_force" scale v.fbin scaled.fbin 1
+scaled=(--base scaled.fbin --queries w.fbin --k 10)
+"$program" groundtruth "${scaled[@]}" --metric ip --out other.metric --quiet
+"$program" groundtruth "${scaled[@]}" --metric l2 --rows 0:200 --out other.rows --quiet
+"$program" groundtruth "${scaled[@]}" --metric l2 --out larger --quiet
+rm other.metric.json other.rows.json larger.json # that say nothing of it
+"$program" encode --base scaled.fbin --metric l2 --index scaled --quiet
+"$program" search --index scaled --queries w.fbin --k 10 --out found --quiet
+for name in other.metric other.rows; do
+    eval_of found $name --base scaled.fbin --queries w.fbin
+    check "$name: nearer rows are said" grep -qE \
+        '^[1-9][0-9]* returned rows are nearer than the last true neighbour and not in the truth .of [0-9]+ queries' text
+    check "$name: in JSON" grep -qE '"nearer_queries": [1-9]' json
+done
+{
+    uint32 30 10
+    for id in $(od -An -v -td4 -w4 -j 8 -N 1200 larger |
+        awk 'NR % 10 == 0 {print -1; next} NR % 10 == 2 {print last; next} {print last = $1}'); do uint32 "$id"; done
+    tail -c 1200 larger
+} >short
+eval_of found short
+check "empty places are said" grep -q '^30 places of the truth have no neighbour (id -1): they count as missed$' text
+check "repeated ids are said" grep -q '^the truth repeats 30 ids within a query' text
+add_to_ids larger 5 400
+refuse 65 'larger: query 0 has id [4-7][0-9]{2}, found covers rows 0:400; --force' --results found --groundtruth larger
+check "--force compares them" "$program" eval --results found --groundtruth larger --force
+
 # A part of a result, written by convert, says which, and no longer the digest of all.
 "$program" convert --in t --out t.cut --rows 10:30 --quiet
 check "a part of a truth" "$program" eval --results r.part --groundtruth t.cut

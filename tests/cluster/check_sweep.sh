@@ -231,9 +231,9 @@ near=$folder/near.u8bin
     done
 } >"$near"
 { printf '\1\0\0\0\x20\x03\0\0' && head -c 799 /dev/zero | tr '\0' '\377' && printf '\10'; } >near-query.u8bin
-# A ground truth of the last of each four copies; a result has the first.
+# A ground truth of the last of four copies; a result has the first.
 {
-    printf '\1\0\0\0\2\0\0\0\x8f\x01\0\0\x8e\x01\0\0' # rows 399, 398
+    printf '\1\0\0\0\2\0\0\0\x8f\x01\0\0\x2b\x01\0\0' # rows 399, 299
     printf '\0\0\0\0\0\0\0\0'                           # values that nobody looks at
 } >near-truth
 near=("$program" sweep --base "$near" --queries near-query.u8bin --metric ip --codec raw --k 2 --repeat 1
@@ -242,13 +242,51 @@ check "copies, by ids" "${near[@]}" --folder ids
 check "are not found" test "$(column ids/sweep.csv recall) $(column ids/sweep.csv recall_counts)" = "0 ids"
 check "the report says so" grep -q 'by ids alone' ids/report.html
 check "and the JSON" test "$(grep -c '"recall_counts": "ids"' ids/sweep.json)" = 2
-check "copies, with ties" "${near[@]}" --folder ties --ties
-# Of the best value are 99, 199, 299, 399, of the 2nd true one's, 398's, none is returned.
-check "are no ties of the second" test "$(column ties/sweep.csv recall) $(column ties/sweep.csv recall_counts)" = "0 ids and ties"
-check "the report says that, too" grep -q 'with ties: a returned row' ties/report.html
-printf '\x2b\x01\0\0' | dd of=near-truth bs=1 seek=12 conv=notrunc status=none # 299 in place of 398
-check "ties counted" "${near[@]}" --folder ties --ties --force
+check "ties counted" "${near[@]}" --folder ties --ties
 check "are found" test "$(column ties/sweep.csv recall) $(column ties/sweep.csv ceiling)" = "1 1"
+check "as ties" test "$(column ties/sweep.csv recall_counts)" = "ids and ties"
+check "the report says that, too" grep -q 'with ties: a returned row' ties/report.html
+# 99, 199, 299 and 399 are nearer than 398: it is no second neighbour.
+put near-truth 12 '\x8e\x01\0\0'
+for count in "" --ties; do
+    refused 65 'near-truth: a search finds 2 rows that are nearer than its neighbours, at 2 places' \
+        "${near[@]}" --folder none --force ${count:+"$count"}
+done
+
+# ---- a ground truth that is none ----
+
+"$tests/brute_force" scale base.fbin scaled.fbin 1
+truth=("$program" groundtruth --base scaled.fbin --queries q.fbin --k 5 --quiet --out)
+sweep_by=("$program" sweep --base scaled.fbin --queries q.fbin --metric l2 --codec saq --bits 2 --k 5 --oversample 4
+    --repeat 1 --folder none --force --groundtruth)
+for name in good shifted larger double; do "${truth[@]}" $name --metric l2; done
+"${truth[@]}" metric --metric ip
+"${truth[@]}" part --metric l2 --rows 0:2000
+add_to_ids shifted 200 1
+add_to_ids larger 5 3000
+cp double first
+dd if=first of=double bs=1 skip=8 seek=12 count=4 conv=notrunc status=none
+cp good missing
+put missing 12 '\xff\xff\xff\xff'
+rm {metric,part,shifted,larger,double}.json # which would say some of it
+check "a good one" "${sweep_by[@]}" good
+check "has nothing nearer" grep -q '"nearer_rows": 0' none/sweep.json
+check "and nobody speaks of it" test "$(grep -c nearer stdout || true)" = 0
+for name in metric part; do
+    refused 65 "$name: a search finds [0-9]* rows that are nearer than its neighbours, at 200 places: it is of other" \
+        "${sweep_by[@]}" $name
+done
+refused 65 'shifted: (a search finds|query [0-9]+ has id 3000)' "${sweep_by[@]}" shifted
+refused 65 'larger: query 0 has id [3-5][0-9]{3}, scaled.fbin has 3000 rows' "${sweep_by[@]}" larger
+refused 65 'double: query 0 has id [0-9]* twice' "${sweep_by[@]}" double
+refused 65 'missing: query 0 has fewer than 5 neighbours' "${sweep_by[@]}" missing
+# A row that stands in for a nearer one, as float32 may have it.
+cp good near
+rm -f near.json
+put near $((8 + 4 * 4)) "$(printf '\\x%02x' 0 0 0 0)"
+check "one place" "${sweep_by[@]}" near
+cp stdout said
+check "is said" grep -q '^the ground truth is not exact: [1-9] rows of the first answers are nearer' said
 
 # ---- the report ----
 

@@ -18,7 +18,9 @@
 //   noise6   the same of 1e-6
 //   steps    the largest bytes, and a last one that counts up: sums that differ by one unit
 //   heavy    bytes near the largest: sums of long rows beyond 2^24, near to each other
-//   scaled   copies of whole numbers times 1, 2, 3 and -1 (unsigned: 5): one cosine up to roundings
+//   scaled   copies of whole numbers times 1, 2, 3 and -1 (unsigned: 5): one cosine; of floats up
+//   to
+//            roundings
 //   broken   numbers of their own; in every 13th row NaN or Inf, or only zeros (integers: zeros)
 //   plain    numbers of their own
 // Numbers are cut to what a type holds; integers take one apart where floats take a share.

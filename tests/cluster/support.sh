@@ -187,6 +187,17 @@ put() {
     printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
+# add_to_ids FILE COUNT NUMBER: to the first COUNT ids of a result or ground truth of 32-bit ids.
+add_to_ids() {
+    local id ids bytes=
+    ids=$(od -An -v -td4 -w4 -j 8 -N $((4 * $2)) "$1")
+    for id in $ids; do
+        id=$((id + $3))
+        bytes+=$(printf '\\x%02x' $((id & 255)) $((id >> 8 & 255)) $((id >> 16 & 255)) $((id >> 24 & 255)))
+    done
+    put "$1" 8 "$bytes"
+}
+
 # flip FILE OFFSET: the lowest bit of a byte; a negative offset counts from the end.
 flip() {
     local offset=$2 byte

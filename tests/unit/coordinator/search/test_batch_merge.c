@@ -294,9 +294,13 @@ static void check_answer(const struct corpus *corpus, size_t query, const struct
             assert_true(id == -1 && isinf(value));
             assert_int_equal(value > 0, sorted_metric == BSW_METRIC_L2);
         } else {
-            float expected = all[i].value; // without refinement: dot * 2^-(3 + 4)
-            if (!corpus->settings.is_exact)
+            float expected = all[i].value; // without refinement: dot * 2^-(3 + 4), bounded
+            if (!corpus->settings.is_exact) {
                 expected = (float)bsw_score_to_integer(all[i].score) * 0x1p-7f;
+                if (sorted_metric == BSW_METRIC_L2) expected = fmaxf(expected, 0.0f);
+                if (sorted_metric == BSW_METRIC_COSINE)
+                    expected = fminf(fmaxf(expected, -1.0f), 1.0f);
+            }
             assert_true(id == (int64_t)all[i].row && value == expected);
         }
     }

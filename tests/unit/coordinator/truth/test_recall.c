@@ -195,6 +195,46 @@ UNIT_TEST(random_results_are_judged_as_defined)
     assert_true(all_found > 1000 && all_tied > 1000);
 }
 
+// ---- what no truth has ----
+
+UNIT_TEST(rows_nearer_than_the_last_true_one_are_counted)
+{
+    // 10, twice, and 12 are nearer than id 2; 11 ties, 13 is further away, 1 is a true one.
+    static const int64_t true_ids[3] = {0, 1, 2}, ids[7] = {10, 1, 12, 11, 13, 10, -1};
+    static const double values[7] = {9, 8, 7.5, 7, 6, 9, NAN}, none[7] = {7, 8, 7, 7, 6, 7, NAN};
+    struct bsw_recall recall;
+    struct bsw_recall_query query = {.true_ids = true_ids,
+                                     .ids = ids,
+                                     .values = values,
+                                     .first_value = 9,
+                                     .last_value = 7,
+                                     .has_keys = 1};
+    assert_int_equal(bsw_recall_init(&recall, 3, 7, NULL), BSW_OK);
+    bsw_recall_add(&recall, &query);
+    assert_true(recall.num_nearer == 2 && recall.num_nearer_queries == 1);
+    query.values = none;
+    bsw_recall_add(&recall, &query);
+    query.values = values;
+    query.has_keys = 0; // larger values need not be better
+    bsw_recall_add(&recall, &query);
+    assert_true(recall.num_nearer == 2 && recall.num_nearer_queries == 1);
+    assert_true(recall.num_empty == 0 && recall.num_repeated == 0);
+    bsw_recall_deinit(&recall);
+}
+
+UNIT_TEST(empty_and_repeated_places_of_a_truth_are_counted)
+{
+    static const int64_t first[5] = {4, 4, 7, 4, 9}, second[5] = {3, -1, 8, -1, -1};
+    struct bsw_recall recall;
+    struct bsw_recall_query query = {.true_ids = first, .ids = first};
+    assert_int_equal(bsw_recall_init(&recall, 5, 5, NULL), BSW_OK);
+    bsw_recall_add(&recall, &query);
+    query.true_ids = second;
+    bsw_recall_add(&recall, &query);
+    assert_true(recall.num_repeated == 2 && recall.num_empty == 3 && recall.num_nearer == 0);
+    bsw_recall_deinit(&recall);
+}
+
 int main(void)
 {
     return run_unit_tests(NULL, NULL);

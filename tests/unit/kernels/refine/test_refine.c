@@ -6,6 +6,7 @@
 #include "common/base/integer_hash.h"
 #include "common/codes/half.h"
 #include "kernels/refine/refine.h"
+#include "kernels/refine/refine_value.h"
 #include "unit_test.h"
 
 enum { MAX_DIMS = 1000 };
@@ -104,6 +105,87 @@ UNIT_TEST(small_cases_are_as_by_hand)
                     0.96);
         double zero = table->value(BSW_METRIC_IP, BSW_VECTOR_FLOAT32, minus_zeros, query, 25.0, 2);
         assert_true(zero == 0.0 && !signbit(zero));
+    }
+}
+
+// ---- cosines of integers ----
+
+__extension__ typedef unsigned __int128 wide;
+
+// 2^32 times a number of 2^21 or more is an integer, of 75 bits at most.
+static wide scaled(double number)
+{
+    return (wide)(uint64_t)ldexp(number, 20) << 12 |
+           (uint64_t)ldexp(ldexp(number, 20) - floor(ldexp(number, 20)), 12);
+}
+
+static wide distance(wide a, wide b)
+{
+    return a > b ? a - b : b - a;
+}
+
+// s^2 / n as it is rounded: none of its neighbours is nearer.
+static void check_quotient(uint64_t s, uint64_t n)
+{
+    double found = bsw_refine_square_over((double)s, (double)n);
+    wide square = (wide)(s * s) << 32;
+    assert_true(found >= 0x1p21 && found < 0x1p43);
+    wide off = distance(square, scaled(found) * n);
+    assert_true(off <= distance(square, scaled(nextafter(found, 0)) * n));
+    assert_true(off <= distance(square, scaled(nextafter(found, INFINITY)) * n));
+    for (uint64_t factor = 2; factor < 20 && factor * s < UINT64_C(1) << 32; factor++) {
+        if (factor * factor * n >= UINT64_C(1) << 32) break;
+        assert_true(bsw_refine_square_over((double)(factor * s), (double)(factor * factor * n)) ==
+                    found);
+    }
+}
+
+// Squares that float64 does not hold, up to those of 65536 dims.
+UNIT_TEST(quotients_of_large_squares_are_rounded_once)
+{
+    const uint64_t most = 65536ull * 255 * 255;
+    check_quotient(most, most);
+    for (uint64_t i = 0; i < 20000; i++) {
+        uint64_t random = bsw_hash2(1, i), s = most - (random & 0xffffffff) % (most - 94906266);
+        uint64_t least = s * s / most + 1; // the query's norm is at most the largest
+        check_quotient(s, least + (random >> 32) % (most - least + 1));
+    }
+}
+
+enum { INTEGER_DIMS = 2000 };
+
+static double cosine_of(const struct bsw_refine_table *table, enum bsw_vector_type type,
+                        const uint8_t *row, const double *query, size_t dims)
+{
+    double norm = table->squared_norm(query, dims);
+    return table->value(BSW_METRIC_COSINE, type, row, query, norm, dims);
+}
+
+// x and 3x are equally near, and 85 times a row of 1 to 3, of few dimensions and of so many that
+// squares pass 2^53.
+UNIT_TEST(multiples_of_integers_tie_under_cosine)
+{
+    static uint8_t row[INTEGER_DIMS], multiple[INTEGER_DIMS];
+    static double query[INTEGER_DIMS];
+    const struct bsw_refine_table *table = bsw_refine_table_get(bsw_cpu_level_detect());
+    for (uint64_t seed = 0; seed < 600; seed++) {
+        enum bsw_vector_type type = seed % 2 ? BSW_VECTOR_INT8 : BSW_VECTOR_UINT8;
+        size_t dims = seed % 3 ? 3 + seed % 40 : INTEGER_DIMS;
+        unsigned factor = seed % 4 < 2 ? 3 : 85, most = type == BSW_VECTOR_INT8 ? 127 : 255;
+        for (size_t i = 0; i < dims; i++) {
+            uint64_t random = bsw_hash2(seed, i);
+            unsigned number = most / factor - (i ? random % (factor == 85 ? 2 : 20) : 0);
+            if (type == BSW_VECTOR_INT8 && random >> 63) number = 0u - number;
+            row[i] = (uint8_t)number;
+            multiple[i] = (uint8_t)(factor * number);
+            query[i] = type == BSW_VECTOR_INT8 ? (double)(random >> 32 & 255) - 128
+                                               : (double)(255 - (random >> 32) % 50);
+        }
+        double value = cosine_of(table, type, row, query, dims);
+        assert_true(value == cosine_of(table, type, multiple, query, dims));
+        assert_true(fabs(value) <= 1);
+        table->to_double(type, multiple, dims, query);
+        assert_true(cosine_of(table, type, row, query, dims) == 1);
     }
 }
 
