@@ -11,7 +11,7 @@
 #include "coordinator/calibrate/calibrate_rows.h"
 #include "coordinator/calibrate/calibrate_source.h"
 #include "coordinator/calibrate/calibrate_steps.h"
-#include "coordinator/calibrate/different_rows.h"
+#include "coordinator/job/different_rows.h"
 #include "coordinator/encode/encode_journal.h"
 #include "coordinator/encode/index_folder.h"
 #include "coordinator/job/memory_answers.h"

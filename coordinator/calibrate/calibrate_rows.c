@@ -9,7 +9,7 @@
 #include "common/base/parts.h"
 #include "common/base/temporary_files.h"
 #include "common/rows/vector_writer.h"
-#include "coordinator/calibrate/different_rows.h"
+#include "coordinator/job/different_rows.h"
 
 #define ROW_SEED 0x63616c6962726174u
 #define NO_ROW   UINT64_MAX

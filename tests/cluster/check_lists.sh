@@ -149,6 +149,24 @@ check "info of a GPU" "$program" info "$folder/one" --gpu-memory 80G --probe 5
 cp "$folder/stdout" "$folder/info"
 check "counts what lists take there" grep -qE 'of 80 GB|of 7[0-9.]+ GB: codes .*, items of lists [0-9].*, centroids [0-9]' "$folder/info"
 
+# ---- residuals, where nobody has asked for them ----
+
+check "one cloud" "$program" synth --count 4000 --dims 64 --seed 6 --out "$folder/cloud.fbin"
+encode=(encode --metric cosine --bits 2 --lists 50 --calibrate off --force)
+check "residuals of a cloud" "$program" "${encode[@]}" --base "$folder/cloud.fbin" --index "$folder/one"
+cp "$folder/stdout" "$folder/told"
+check "there are none" grep -qE '^residuals: no, recall of the sample 0\.[0-9]+ with, 0\.[0-9]+ without$' "$folder/told"
+check "info of it" "$program" info "$folder/one"
+cp "$folder/stdout" "$folder/info"
+check "says so, too" grep -qxF "$(sed -n 's/^residuals:/  residuals/p' "$folder/told")" "$folder/info"
+next_level
+check "the same on $most_ranks ranks, $level" on "$most_ranks" "${encode[@]}" --base "$folder/cloud.fbin" --threads 3 \
+    --level "$level" --index "$folder/other" --quiet
+check "the same index" diff -r "$folder/one" "$folder/other"
+check "residuals of clusters" "$program" "${encode[@]}" --base "$folder/rows.fbin" --index "$folder/one"
+cp "$folder/stdout" "$folder/told"
+check "there are some" grep -qE '^residuals: yes, recall of the sample 0\.[0-9]+ with, 0\.[0-9]+ without$' "$folder/told"
+
 # ---- rows that are left out ----
 
 rows=$folder/rows.fbin vectors=$folder/vectors.fbin

@@ -6,7 +6,7 @@
 
 #include "common/rows/memory_rows.h"
 #include "coordinator/calibrate/calibrate_rows.h"
-#include "coordinator/calibrate/different_rows.h"
+#include "coordinator/job/different_rows.h"
 #include "temporary_folder.h"
 
 enum { ROWS = 20000, DIMS = 4 };

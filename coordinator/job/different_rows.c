@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/calibrate/different_rows.h"
+#include "coordinator/job/different_rows.h"
 
 #include <math.h>
 #include <xxhash.h>
