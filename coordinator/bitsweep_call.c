@@ -283,7 +283,9 @@ void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_i
                                         .lists = manifest->lists.count,
                                         .is_residual = manifest->lists.is_residual,
                                         .has_vectors = manifest->source_is_copied,
-                                        .has_calibration = manifest->calibration.num_entries > 0};
+                                        .has_calibration = manifest->calibration.num_entries > 0,
+                                        .check_recall = manifest->check.recall};
+    memcpy(out->check_cause, manifest->check.cause, sizeof out->check_cause);
 }
 
 void bitsweep_index_info_init_of(struct bitsweep_index_info *info, size_t size)

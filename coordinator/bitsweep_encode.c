@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coordinator/bitsweep_call.h"
+#include "coordinator/calibrate/code_check.h"
 #include "coordinator/calibrate/encode_calibrated.h"
 #include "shard/codecs/codec.h"
 
@@ -102,6 +103,7 @@ static enum bsw_status prepare(struct encode_call *c, const char *folder,
                                      .device = {.text = asked->device ? asked->device : "auto",
                                                 .most_bytes = asked->device_memory},
                                      .level = bsw_cpu_level_detect(),
+                                     .measure = asked->skip_check ? NULL : bsw_code_check_run,
                                      .progress = &c->progress};
     BSW_TRY(bsw_library_check_threads(asked->threads, err));
     BSW_TRY(bsw_library_lend(rows, BSW_MEMORY_PREFIX "base", &c->rows, err));
@@ -165,7 +167,8 @@ static uint64_t digest(const struct bitsweep_encode_settings *s)
                                s->copy_vectors != 0,
                                s->drop_bad_rows != 0,
                                s->force != 0,
-                               s->resume != 0};
+                               s->resume != 0,
+                               s->skip_check != 0};
     const double numbers[] = {s->bits, s->scale};
     return bsw_library_digest(&(struct bsw_library_alike){
         texts, sizeof texts / sizeof *texts, counts, sizeof counts / sizeof *counts, numbers,

@@ -30,6 +30,7 @@ struct message_storage { // what a packed Manifest points into
     Bsw__Segment segments[BSW_MAX_SEGMENTS];
     Bsw__Segment *segment_pointers[BSW_MAX_SEGMENTS];
     Bsw__Lists lists;
+    Bsw__CodeCheck check;
     struct bsw_calibration_message calibration;
     Bsw__Shard *shards;
     Bsw__Shard **shard_pointers;
@@ -136,6 +137,17 @@ static void fill_lists(const struct bsw_manifest *manifest, struct message_stora
     storage->manifest.lists = &storage->lists;
 }
 
+static void fill_check(const struct bsw_manifest *manifest, struct message_storage *storage)
+{
+    if (manifest->check.num_queries == 0) return;
+    bsw__code_check__init(&storage->check);
+    storage->check.queries = manifest->check.num_queries;
+    storage->check.rows = manifest->check.num_rows;
+    storage->check.recall = manifest->check.recall;
+    storage->check.cause = (char *)manifest->check.cause;
+    storage->manifest.check = &storage->check;
+}
+
 static enum bsw_status fill_message(const struct bsw_manifest *manifest, int with_digests,
                                     struct message_storage *storage, struct bsw_error *err)
 {
@@ -177,6 +189,7 @@ static enum bsw_status fill_message(const struct bsw_manifest *manifest, int wit
         message->known_rule = manifest->codec->known_rule;
         message->known_queries = manifest->num_known;
     }
+    if (with_digests) fill_check(manifest, storage);
     if (with_digests && manifest->calibration.num_entries > 0) {
         BSW_TRY(bsw_calibration_fill(&manifest->calibration, &storage->calibration, err));
         message->calibration = &storage->calibration.message;
@@ -424,6 +437,19 @@ static enum bsw_status check_version(const char *name, const Bsw__Manifest *mess
                     message->format_version, version);
 }
 
+static enum bsw_status parse_check(const char *name, const Bsw__CodeCheck *check,
+                                   struct bsw_manifest *out, struct bsw_error *err)
+{
+    if (!check) return BSW_OK;
+    if (!(check->recall >= 0 && check->recall <= 1) || check->queries < 1 ||
+        strlen(check->cause) >= sizeof out->check.cause)
+        return bad(name, "the check of the codes is out of range", err);
+    out->check = (struct bsw_code_check){
+        .num_queries = check->queries, .num_rows = check->rows, .recall = check->recall};
+    snprintf(out->check.cause, sizeof out->check.cause, "%s", check->cause);
+    return BSW_OK;
+}
+
 static enum bsw_status parse_message(const struct bsw_codec *const *codecs, const char *name,
                                      Bsw__Manifest *message, struct bsw_manifest *out,
                                      struct bsw_error *err)
@@ -456,6 +482,7 @@ static enum bsw_status parse_message(const struct bsw_codec *const *codecs, cons
     const ProtobufCBinaryData *part = part_of(message, out->codec);
     BSW_TRY(out->codec->parse_part(name, part->data, part->len, out, err));
     if (message->lists) BSW_TRY(parse_lists(name, message->lists, out, err));
+    BSW_TRY(parse_check(name, message->check, out, err));
     return bsw_calibration_take(name, message->calibration, out->lists.count,
                                 out->metric != BSW_METRIC_IP, &out->layout, &out->calibration, err);
 }

@@ -64,6 +64,22 @@ struct bsw_manifest_lists {
     int has_ordered_vectors;
 };
 
+// What a search of rows of the sample by their codes has found
+// (coordinator/calibrate/code_check.h), which people are told.
+#define BSW_CODE_CHECK_K          10
+#define BSW_CODE_CHECK_CANDIDATES 50
+#define BSW_CODE_CHECK_LEAST      0.9 // a lower recall is worth a warning
+struct bsw_code_check {
+    uint32_t num_queries, num_rows; // 0: nothing was measured
+    double recall;                  // of the nearest K among the best CANDIDATES by code
+    char cause[192];                // of a low one, and of rows that lie far out; or ""
+};
+
+static inline int bsw_code_check_is_low(const struct bsw_code_check *check)
+{
+    return check->num_queries > 0 && check->recall < BSW_CODE_CHECK_LEAST;
+}
+
 struct bsw_manifest {
     uint64_t build_digest; // of all parameters and the source's digest; in every shard's header
     uint64_t first_row;    // id of the first encoded row
@@ -83,6 +99,8 @@ struct bsw_manifest {
 
     struct bsw_manifest_lists lists;
     struct bsw_calibration calibration; // of lists; not in build_digest; entries are owned
+
+    struct bsw_code_check check; // not in build_digest
 
     uint32_t num_shards;
     struct bsw_shard_entry *shards; // [num_shards]; owned

@@ -4,15 +4,17 @@
 
 #include "common/base/process_memory.h"
 #include "coordinator/calibrate/calibrate_facts.h"
+#include "coordinator/calibrate/code_check.h"
 #include "coordinator/calibrate/encode_calibrated.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/facts.h"
+#include "coordinator/job/index_facts.h"
 #include "coordinator/job/metric_choice.h"
 #include "shard/codecs/codec.h"
 
 struct encode_options {
     struct bsw_common_options common;
-    const char *codec, *axes, *scale, *stage, *lists, *calibrate, *entries;
+    const char *codec, *axes, *scale, *stage, *lists, *calibrate, *entries, *check;
     struct bsw_encode_settings settings;
     struct bsw_calibrate_settings calibration;
     int is_calibrated;
@@ -64,6 +66,10 @@ static const struct bsw_option option_rows[] = {
                    "settings from [1000, or a tenth of the rows]"),
     OPTION("calibrate-queries", calibration.queries, .value_name = "FILE",
            .help = "the table from these queries, not from rows"),
+    OPTION("check", check, .choices = "auto|off", .default_text = "auto",
+           .help =
+               "auto: search rows of a sample by their codes first, and warn where these are too "
+               "few bits or fit them badly"),
     BSW_OPTION_GROUP(struct encode_options, settings.device, bsw_device_option_group),
     OPTION("rows", settings.rows, .value_name = "A:B",
            .help = "only these rows; ids stay those of the file"),
@@ -112,6 +118,7 @@ static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *er
     s->code.has_scale = strcmp(o->scale, "auto") != 0;
     if (s->code.has_scale) BSW_TRY(bsw_number_parse("--scale", o->scale, &s->code.scale, err));
     BSW_TRY(bsw_encode_parse_lists(o->lists, &s->lists, err));
+    if (strcmp(o->check, "auto") == 0) s->measure = bsw_code_check_run;
     BSW_TRY(take_calibration(o, err));
     if (!o->stage) return BSW_OK;
     s->code.stage = strcmp(o->stage, "auto") == 0 ? BSW_STAGE_AUTO : BSW_STAGE_GIVEN;
@@ -163,6 +170,7 @@ static void report(const struct bsw_transport *transport, const struct encode_op
         bsw_facts_say(
             &f, "bits: %.4g a dimension, not %.4g: groups of 32 of the %u dims take whole bits\n",
             s->bits, s->bits_asked, s->code_dims);
+    bsw_code_check_facts(&f, &s->check, "");
     if (s->bits_asked > 0) bsw_fact_real(&f, "bits_asked", s->bits_asked, NULL);
     bsw_fact_integer(&f, "dropped_rows", s->num_dropped_rows,
                      s->num_dropped_rows > 0 ? "dropped rows: %d\n" : NULL);

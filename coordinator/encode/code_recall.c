@@ -9,6 +9,7 @@
 #include "common/base/parts.h"
 #include "common/codes/half.h"
 #include "coordinator/job/different_rows.h"
+#include "kernels/encode/prepare_rows.h"
 #include "kernels/plane_scan/plane_scan.h"
 #include "shard/codecs/query_codes.h"
 
@@ -112,27 +113,20 @@ static size_t row_of_query(const struct bsw_code_recall *measure, size_t query)
     return (size_t)bsw_part_first(measure->num_rows, query, measure->num_queries);
 }
 
-// The sum over dimensions of (a - b)^2, or with is_product of (a - c) * (b - c); c NULL: 0. In
-// lanes, so that the compiler takes several at once.
-static double add_up(const float *a, const float *b, const float *c, uint32_t dims, int is_product)
+// In lanes, so that the compiler takes several at once.
+static double exact_key(const struct bsw_code_recall *measure, const float *query, const float *row)
 {
     double sums[LANES] = {0}, sum = 0;
-    for (uint32_t first = 0; first < dims; first += LANES) {
-        uint32_t num = dims - first < LANES ? dims - first : LANES;
+    int is_l2 = measure->metric == BSW_METRIC_L2;
+    for (uint32_t first = 0; first < measure->dims; first += LANES) {
+        uint32_t num = measure->dims - first < LANES ? measure->dims - first : LANES;
         for (uint32_t i = 0; i < num; i++) {
-            double x = a[first + i], y = b[first + i], z = c ? (double)c[first + i] : 0;
-            sums[i] += is_product ? (x - z) * (y - z) : (x - y) * (x - y);
+            double x = query[first + i], y = row[first + i];
+            sums[i] += is_l2 ? -(x - y) * (x - y) : x * y;
         }
     }
     for (uint32_t i = 0; i < LANES; i++) sum += sums[i];
     return sum;
-}
-
-static double exact_key(const struct bsw_code_recall *measure, const float *query, const float *row)
-{
-    int is_product = measure->metric != BSW_METRIC_L2;
-    double sum = add_up(query, row, NULL, measure->dims, is_product);
-    return is_product ? sum : -sum;
 }
 
 // The best rows of a query but for itself, the first of equals.
@@ -240,14 +234,38 @@ static void encode_tile(const struct coded_rows *coded, size_t first)
     coded->manifest.codec->table->encode_tile(&tile, &coded->arrays, first / BSW_BUNDLE_ROWS);
 }
 
-// What the key of a residual lacks of a query.
-static float addition(const struct coded_rows *coded, const float *query, const float *center,
-                      size_t row)
+// A query as keys of residuals lack its products: with its factor, and what it is centred by.
+struct lacking_query {
+    const float *row, *center; // center NULL: keys lack nothing
+    double factor;
+};
+
+static struct lacking_query lacking(const struct coded_rows *coded, const float *row)
+{
+    const struct bsw_manifest *manifest = &coded->manifest;
+    struct lacking_query query = {.row = row, .factor = 1};
+    if (manifest->lists.is_residual) query.center = manifest->codec->table->center(manifest);
+    if (query.center && manifest->metric == BSW_METRIC_IP)
+        query.factor = (double)bsw_ip_query_factor(query.center, row, coded->measure->dims);
+    return query;
+}
+
+// What the key of a row lacks.
+static float addition(const struct coded_rows *coded, const struct lacking_query *query, size_t row)
 {
     const struct bsw_code_recall *measure = coded->measure;
     const float *centroid =
         coded->manifest.lists.centroids + (size_t)measure->lists[row] * measure->dims;
-    double sum = add_up(query, centroid, center, measure->dims, 1);
+    double sums[LANES] = {0}, sum = 0;
+    for (uint32_t first = 0; first < measure->dims; first += LANES) {
+        uint32_t num = measure->dims - first < LANES ? measure->dims - first : LANES;
+        for (uint32_t i = 0; i < num; i++) {
+            double center = query->center[first + i];
+            sums[i] += ((double)query->row[first + i] * query->factor - center) *
+                       ((double)centroid[first + i] - center);
+        }
+    }
+    for (uint32_t i = 0; i < LANES; i++) sum += sums[i];
     return (float)(measure->metric == BSW_METRIC_L2 ? 2 * sum : sum);
 }
 
@@ -267,22 +285,20 @@ static void multiply(const struct coded_rows *coded, const uint32_t *words, int3
 static void find_keys(const struct coded_rows *coded, size_t own, int32_t *dots, float *keys)
 {
     const struct bsw_code_recall *measure = coded->measure;
-    const struct bsw_manifest *manifest = &coded->manifest;
-    const float *row = measure->rows + own * measure->dims,
-                *center =
-                    manifest->lists.is_residual ? manifest->codec->table->center(manifest) : NULL;
+    const float *row = measure->rows + own * measure->dims;
+    struct lacking_query query = lacking(coded, row);
     uint32_t *words = own_scratch(coded);
     size_t word_bytes = bsw_align_size(coded->query_words * sizeof(uint32_t), BSW_ALIGNMENT_BYTES);
     union bsw_query_number number;
-    float addend;
+    struct bsw_value_terms value;
     memset(words, 0, word_bytes);
-    bsw_query_encode(measure->kernels, manifest, row, 1, coded->query_bits, words, &number, &addend,
-                     (unsigned char *)words + word_bytes);
+    bsw_query_encode(measure->kernels, &coded->manifest, row, 1, coded->query_bits, words, &number,
+                     &value, (unsigned char *)words + word_bytes);
     multiply(coded, words, dots);
     for (size_t r = 0; r < measure->num_rows; r++) {
         float scaled = bsw_half_to_float(coded->arrays.scales[r]) * (float)dots[r];
         keys[r] = fmaf(number.scale, scaled, coded->arrays.biases[r]);
-        if (center) keys[r] += addition(coded, row, center, r);
+        if (query.center) keys[r] += addition(coded, &query, r);
     }
 }
 

@@ -15,7 +15,6 @@
 #include "coordinator/encode/encode_fields.h"
 #include "coordinator/encode/encode_journal.h"
 #include "coordinator/encode/encode_pass.h"
-#include "coordinator/encode/encode_training.h"
 #include "coordinator/encode/index_folder.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/metric_choice.h"
@@ -188,6 +187,7 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
         .model = &job->model,
         .level = s->level,
         .progress = s->progress,
+        .measure = s->measure,
         .chooses_residuals = bsw_encode_chooses_residuals(s, &job->manifest)};
     return bsw_encode_train(&training, &job->manifest, err);
 }
@@ -468,6 +468,7 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
         .lists_seconds = job->lists_seconds,
         .train_seconds = job->train_seconds,
         .encode_seconds = job->encode_seconds,
+        .check = manifest->check,
         .is_found = job->is_found != 0};
     bsw_code_layout_format(&manifest->layout, out->segments, sizeof out->segments);
     snprintf(out->device, sizeof out->device, "%s",

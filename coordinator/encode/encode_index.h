@@ -18,6 +18,7 @@
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
 #include "coordinator/encode/encode_lists.h"
+#include "coordinator/encode/encode_training.h"
 #include "coordinator/job/device_choice.h"
 #include "coordinator/job/job_events.h"
 #include "shard/codecs/codec.h"
@@ -49,6 +50,7 @@ struct bsw_encode_settings {
         *table_of; // what a table of recalls will be made of, afterwards; NULL: there is none
     struct bsw_device_choice device; // text NULL: auto
     enum bsw_cpu_level level;
+    bsw_code_measure measure;            // NULL: nothing is measured
     struct bsw_progress *progress;       // rank 0, borrowed; NULL: nothing is shown
     const struct bsw_job_events *events; // borrowed, or NULL
 };
@@ -75,6 +77,7 @@ struct bsw_encode_stats {
     double codec_number; // of the manifest
     uint64_t index_bytes, input_bytes;
     double lists_seconds, train_seconds, encode_seconds;
+    struct bsw_code_check check;
     int is_found;                            // was whole, and only its table is left to be made
     char device[24];                         // label of this rank's, or "cpu"
     char device_note[BSW_DEVICE_NOTE_BYTES]; // why `auto` has left one alone

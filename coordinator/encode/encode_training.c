@@ -55,7 +55,6 @@ static enum bsw_status choose(const struct bsw_encode_training *training, struct
 {
     struct bsw_manifest kinds[2] = {*manifest, *manifest};
     double recalls[2] = {0};
-    if (measure->num_rows == 0) return train(training, sample, manifest, err);
     enum bsw_status status = try_both(training, sample, measure, kinds, recalls, err);
     int best = recalls[1] >= recalls[0] + BSW_RESIDUAL_MARGIN;
     if (status == BSW_OK) {
@@ -78,13 +77,14 @@ enum bsw_status bsw_encode_train(const struct bsw_encode_training *training,
                                              NULL, training->model, manifest, err);
     BSW_TRY(bsw_sample_create(training->vectors, manifest->metric, training->level, &sample, err));
     sample.progress = training->progress;
-    enum bsw_status status = BSW_OK;
-    if (!training->chooses_residuals) {
-        status = train(training, &sample, manifest, err);
-    } else {
+    enum bsw_status status = bsw_sample_leave_out(&sample, err);
+    if (status == BSW_OK && training->chooses_residuals)
         status = bsw_code_recall_init(&measure, manifest, &sample, err);
-        if (status == BSW_OK) status = choose(training, &sample, &measure, manifest, err);
-    }
+    if (status == BSW_OK)
+        status = measure.num_rows > 0 ? choose(training, &sample, &measure, manifest, err)
+                                      : train(training, &sample, manifest, err);
+    if (status == BSW_OK && training->measure)
+        status = training->measure(training->vectors, &sample.far, training->level, manifest, err);
     bsw_code_recall_deinit(&measure);
     bsw_sample_deinit(&sample);
     return status;

@@ -11,13 +11,21 @@
 // have to find so much more.
 #define BSW_RESIDUAL_MARGIN 0.01
 
+// Sets manifest->check of codes whose training is done, on rank 0:
+// coordinator/calibrate/code_check.h.
+typedef enum bsw_status (*bsw_code_measure)(const bsw_vectors *vectors,
+                                            const struct bsw_sample_far *far,
+                                            enum bsw_cpu_level level, struct bsw_manifest *manifest,
+                                            struct bsw_error *err);
+
 struct bsw_encode_training {
     const bsw_vectors *vectors;
     const struct bsw_codec_settings *code;
     const struct bsw_codec_model *model;
     enum bsw_cpu_level level;
     struct bsw_progress *progress;
-    int chooses_residuals; // else as the manifest says
+    bsw_code_measure measure; // NULL: nothing is measured
+    int chooses_residuals;    // else as the manifest says
 };
 
 // manifest: metric, codec, lists with their centroids.

@@ -65,6 +65,23 @@ static void tell_learned(struct bsw_facts *facts, const struct bsw_manifest *man
     bsw_facts_close(facts);
 }
 
+void bsw_code_check_facts(struct bsw_facts *facts, const struct bsw_code_check *check,
+                          const char *begin)
+{
+    if (check->num_queries == 0) return;
+    bsw_facts_say(facts, "%s%d-recall@%d of the sample", begin, BSW_CODE_CHECK_K,
+                  BSW_CODE_CHECK_CANDIDATES);
+    bsw_facts_open_object(facts, "check");
+    bsw_fact_real(facts, "recall", check->recall, " %.4f");
+    bsw_fact_integer(facts, "queries", check->num_queries, " (%d queries,");
+    bsw_fact_integer(facts, "rows", check->num_rows, " %d rows)\n");
+    bsw_fact_flag(facts, "is_low", bsw_code_check_is_low(check), NULL);
+    if (check->cause[0])
+        bsw_facts_say(facts, "%s%s: ", begin, bsw_code_check_is_low(check) ? "warning" : "note");
+    bsw_fact_text(facts, "cause", check->cause[0] ? check->cause : NULL, "%s\n");
+    bsw_facts_close(facts);
+}
+
 static void tell_source(struct bsw_facts *facts, const struct bsw_manifest *manifest)
 {
     bsw_fact_text(facts, "source", manifest->source_path, "  source    %s");
@@ -145,6 +162,7 @@ void bsw_index_facts(struct bsw_facts *facts, const char *path, const struct bsw
     tell_rows(facts, manifest);
     bsw_list_facts(facts, manifest, path);
     if (manifest->codec->table->has_model) tell_learned(facts, manifest);
+    bsw_code_check_facts(facts, &manifest->check, "  check     ");
     tell_source(facts, manifest);
     if (manifest->lists.count > 0) tell_recalls(facts, manifest);
     bsw_facts_open_list(facts, "shards");

@@ -336,17 +336,18 @@ static size_t survivor_scratch(size_t most)
 
 // What result files have for an entry that is ordered.
 static float written_value(const struct bsw_batch_merge *merge, const struct bsw_ranked *entry,
-                           float addend)
+                           struct bsw_value_terms terms)
 {
     enum bsw_metric metric = merge->manifest->metric;
     if (!merge->settings.is_exact)
         return bsw_value_of_score(merge->manifest, merge->settings.query_bits,
-                                  bsw_ranked_key(entry), addend);
+                                  bsw_ranked_key(entry), terms);
     return bsw_metric_written(bsw_metric_value(metric, bsw_exact_score_to_key(entry->score)));
 }
 
-static void answer_query(const struct bsw_batch_merge *merge, size_t query, float addend,
-                         struct bsw_ranked *entries, size_t most, int64_t *ids, float *values)
+static void answer_query(const struct bsw_batch_merge *merge, size_t query,
+                         struct bsw_value_terms terms, struct bsw_ranked *entries, size_t most,
+                         int64_t *ids, float *values)
 {
     enum bsw_metric metric = merge->manifest->metric;
     struct bsw_ranked *copy = entries + most, *scratch = copy + most;
@@ -364,7 +365,7 @@ static void answer_query(const struct bsw_batch_merge *merge, size_t query, floa
     for (size_t i = 0; i < k; i++) {
         ids[i] = i < count ? (int64_t)entries[i].row : -1;
         if (i < count)
-            values[i] = written_value(merge, &entries[i], addend);
+            values[i] = written_value(merge, &entries[i], terms);
         else
             values[i] = metric == BSW_METRIC_L2 ? INFINITY : -INFINITY;
     }
@@ -372,8 +373,8 @@ static void answer_query(const struct bsw_batch_merge *merge, size_t query, floa
 
 enum bsw_status bsw_merge_survivors(struct bsw_batch_merge *merge,
                                     const struct bsw_buffer *payloads, size_t num_queries,
-                                    const float *addends, int64_t *ids, float *values,
-                                    struct bsw_error *err)
+                                    const struct bsw_value_terms *terms, int64_t *ids,
+                                    float *values, struct bsw_error *err)
 {
     BSW_TRY(find_parts(merge, payloads, num_queries, PAYLOAD_SURVIVORS, err));
     size_t most = most_items(merge), k = (size_t)merge->settings.k;
@@ -381,7 +382,7 @@ enum bsw_status bsw_merge_survivors(struct bsw_batch_merge *merge,
     for (size_t q = 0; q < num_queries; q++) merge->num_survivors += count_items(merge, q);
 #pragma omp parallel for schedule(dynamic, 16) num_threads(merge->settings.num_threads)
     for (size_t q = 0; q < num_queries; q++) {
-        answer_query(merge, q, addends[q], thread_scratch(merge, survivor_scratch(most)), most,
+        answer_query(merge, q, terms[q], thread_scratch(merge, survivor_scratch(most)), most,
                      ids + q * k, values + q * k);
     }
     return BSW_OK;

@@ -18,6 +18,8 @@ struct bsw_part {
     size_t count;
 };
 
+struct bsw_value_terms; // shard/codecs/codec.h
+
 struct bsw_batch_merge {
     const struct bsw_manifest *manifest;
     struct bsw_search_settings settings;
@@ -51,10 +53,10 @@ enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
 
 // Survivors of all shards to the answer: the best keep by key (with exclude_self the best keep - 1
 // but for the query's own row), of those the best k by exact value (or key), unfilled places -1 and
-// the worst value. addends [num_queries] (bsw_value_of_score). ids, values [num_queries][k].
+// the worst value. terms [num_queries] (bsw_value_of_score). ids, values [num_queries][k].
 enum bsw_status bsw_merge_survivors(struct bsw_batch_merge *merge,
                                     const struct bsw_buffer *payloads, size_t num_queries,
-                                    const float *addends, int64_t *ids, float *values,
-                                    struct bsw_error *err);
+                                    const struct bsw_value_terms *terms, int64_t *ids,
+                                    float *values, struct bsw_error *err);
 
 #endif

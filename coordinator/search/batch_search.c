@@ -63,7 +63,7 @@ enum bsw_status bsw_search_batch_init(const struct bsw_batch_search *search,
 void bsw_search_batch_deinit(const struct bsw_batch_search *search, struct bsw_search_batch *batch)
 {
     bsw_buffer_deinit(&batch->message);
-    bsw_buffer_deinit(&batch->addends);
+    bsw_buffer_deinit(&batch->values);
     free_payloads(search, &batch->payloads);
 }
 
@@ -344,9 +344,9 @@ enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t 
     queries->is_followed = batch->is_followed;
     queries->is_check_due = take_check(&search->checks);
     BSW_TRY(bsw_query_source_pack(queries, first, count, &batch->message, err));
-    struct bsw_buffer swap = batch->addends; // the source's next batch must not overwrite them
-    batch->addends = queries->addends;
-    queries->addends = swap;
+    struct bsw_buffer swap = batch->values; // the source's next batch must not overwrite them
+    batch->values = queries->values;
+    queries->values = swap;
     return BSW_OK;
 }
 
@@ -454,7 +454,8 @@ enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
     search->finish.settings.num_threads = num_threads;
     search->finish.first_query_row = bsw_vectors_first_row(search->queries->vectors) + batch->first;
     return bsw_merge_survivors(&search->finish, batch->payloads, batch->count,
-                               (const float *)(const void *)batch->addends.data, ids, values, err);
+                               (const struct bsw_value_terms *)(const void *)batch->values.data,
+                               ids, values, err);
 }
 
 enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_status status,

@@ -70,7 +70,7 @@ struct bsw_search_batch {
     size_t count;
     int is_followed;             // to be set before pack
     struct bsw_buffer message;   // coded queries
-    struct bsw_buffer addends;   // float [count]
+    struct bsw_buffer values;    // struct bsw_value_terms [count]
     struct bsw_buffer *payloads; // [num_ranks]: survivors
     struct bsw_batch_work work;
 };

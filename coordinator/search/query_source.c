@@ -39,7 +39,7 @@ static enum bsw_status reserve(struct bsw_query_source *source, size_t count, st
     BSW_TRY(bsw_buffer_reserve(&source->floats, count * dims * sizeof(float), err));
     BSW_TRY(bsw_buffer_reserve(&source->norms, count * sizeof(double), err));
     BSW_TRY(bsw_buffer_reserve(&source->factors, count * sizeof(float), err));
-    BSW_TRY(bsw_buffer_reserve(&source->addends, count * sizeof(float), err));
+    BSW_TRY(bsw_buffer_reserve(&source->values, count * sizeof(struct bsw_value_terms), err));
     return bsw_buffer_reserve(&source->scratch, num_threads(source) * scratch_bytes(source), err);
 }
 
@@ -114,7 +114,7 @@ void bsw_query_source_close(struct bsw_query_source *source)
     bsw_buffer_deinit(&source->floats);
     bsw_buffer_deinit(&source->norms);
     bsw_buffer_deinit(&source->factors);
-    bsw_buffer_deinit(&source->addends);
+    bsw_buffer_deinit(&source->values);
     bsw_buffer_deinit(&source->scratch);
 }
 
@@ -156,7 +156,7 @@ static void encode_queries(const struct bsw_query_source *source, size_t count,
     const struct bsw_manifest *manifest = source->manifest;
     const float *rows = (const float *)(void *)source->floats.data;
     const float *factors = (const float *)(void *)source->factors.data;
-    float *addends = (float *)(void *)source->addends.data;
+    struct bsw_value_terms *values = (struct bsw_value_terms *)(void *)source->values.data;
     union bsw_query_number *queries = (union bsw_query_number *)(void *)payload;
     uint32_t *words = (uint32_t *)(void *)(payload + shape->words);
     size_t dims = bsw_manifest_row_dims(manifest);
@@ -166,8 +166,8 @@ static void encode_queries(const struct bsw_query_source *source, size_t count,
             source->scratch.data + (size_t)omp_get_thread_num() * scratch_bytes(source);
         bsw_query_encode(bsw_encode_table_get(source->level), manifest, rows + q * dims, factors[q],
                          source->query_bits, words + q * shape->query_words, &queries[q],
-                         &addends[q], scratch);
-        if (source->has_no_addends) addends[q] = 0.0f;
+                         &values[q], scratch);
+        if (source->has_no_addends) values[q].addend = 0.0f;
     }
     if (shape->bytes > shape->vectors)
         memcpy(payload + shape->vectors, rows, count * dims * sizeof(float));

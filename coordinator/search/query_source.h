@@ -30,7 +30,7 @@ struct bsw_query_source {
     int is_check_due;        // to be said with the next batch
     int is_followed;         // likewise (batch_search.h)
     struct bsw_buffer numbers, floats, norms, factors, scratch;
-    struct bsw_buffer addends; // float [queries of the batch]
+    struct bsw_buffer values; // struct bsw_value_terms [queries of the batch]
 };
 
 // Opens the file, checks dims and every query (NaN, Inf, zero under cosine; for codec raw whole
@@ -42,7 +42,7 @@ enum bsw_status bsw_query_source_open(const char *path, struct bsw_row_range ran
                                       struct bsw_error *err);
 void bsw_query_source_close(struct bsw_query_source *source);
 
-// Codes queries [first, first + count) into a message; addends are set.
+// Codes queries [first, first + count) into a message; values are set.
 enum bsw_status bsw_query_source_pack(struct bsw_query_source *source, uint64_t first, size_t count,
                                       struct bsw_buffer *out, struct bsw_error *err);
 

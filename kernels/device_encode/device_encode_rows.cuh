@@ -162,8 +162,8 @@ __device__ __forceinline__ unsigned fault_of(double norm, bool is_cosine)
 {
     if (!(norm <= DBL_MAX)) return BSW_ROW_NOT_FINITE;
     if (norm > BSW_NORM_MAX) return BSW_ROW_TOO_LARGE;
-    if (is_cosine && norm < BSW_NORM_MIN) return BSW_ROW_ZERO;
-    return BSW_ROW_GOOD;
+    if (!is_cosine || norm >= BSW_NORM_MIN) return BSW_ROW_GOOD;
+    return norm > 0 ? BSW_ROW_TOO_SMALL : BSW_ROW_ZERO;
 }
 
 // Judges the rows: sets group.good, writes faults and returns the factor of row lane / 4, 0 for a

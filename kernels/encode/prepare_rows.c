@@ -11,6 +11,8 @@ const char *bsw_row_fault_text(enum bsw_row_fault fault)
         return "has a NaN or Inf";
     case BSW_ROW_TOO_LARGE:
         return "has a squared norm above 1e37";
+    case BSW_ROW_TOO_SMALL:
+        return "has a squared norm below 1e-70";
     case BSW_ROW_ZERO:
         return "is a zero vector, which has no cosine";
     case BSW_ROW_GOOD:
@@ -23,8 +25,8 @@ enum bsw_row_fault bsw_row_fault_of(double squared_norm, enum bsw_metric metric)
 {
     if (!isfinite(squared_norm)) return BSW_ROW_NOT_FINITE;
     if (squared_norm > BSW_NORM_MAX) return BSW_ROW_TOO_LARGE;
-    if (metric == BSW_METRIC_COSINE && squared_norm < BSW_NORM_MIN) return BSW_ROW_ZERO;
-    return BSW_ROW_GOOD;
+    if (metric != BSW_METRIC_COSINE || squared_norm >= BSW_NORM_MIN) return BSW_ROW_GOOD;
+    return squared_norm > 0 ? BSW_ROW_TOO_SMALL : BSW_ROW_ZERO;
 }
 
 size_t bsw_prepare_rows(const struct bsw_encode_table *table, enum bsw_metric metric,
@@ -46,4 +48,19 @@ size_t bsw_prepare_rows(const struct bsw_encode_table *table, enum bsw_metric me
         num_faults++;
     }
     return num_faults;
+}
+
+#define MOST_LENGTH 1024.0 // of a query, in lengths of the middle
+
+float bsw_ip_query_factor(const float *mean, const float *row, size_t dims)
+{
+    double square = 0, dot = 0, norm = 0;
+    for (size_t d = 0; d < dims; d++) {
+        square += (double)mean[d] * (double)mean[d];
+        dot += (double)row[d] * (double)mean[d];
+        norm += (double)row[d] * (double)row[d];
+    }
+    double least = sqrt(norm) * sqrt(square) / MOST_LENGTH;
+    double factor = square / (dot > least ? dot : least);
+    return factor >= 0x1p-100 && factor <= 0x1p100 ? (float)factor : 1.0f;
 }

@@ -11,17 +11,24 @@
 
 BSW_C_BEGIN
 
-// Squared norms above this are refused like Inf; under cosine, below the other like zero. Between
-// them no key of any codec can become Inf or NaN.
+// Squared norms above this are refused like Inf; under cosine also those below the other, where the
+// factor that makes a row one of unit length would leave float32. Between them no key of any codec
+// can become Inf or NaN.
 #define BSW_NORM_MAX 1e37
-#define BSW_NORM_MIN 1e-37
+#define BSW_NORM_MIN 1e-70
 
-enum bsw_row_fault { BSW_ROW_GOOD, BSW_ROW_NOT_FINITE, BSW_ROW_TOO_LARGE, BSW_ROW_ZERO };
+enum bsw_row_fault {
+    BSW_ROW_GOOD,
+    BSW_ROW_NOT_FINITE,
+    BSW_ROW_TOO_LARGE,
+    BSW_ROW_TOO_SMALL,
+    BSW_ROW_ZERO
+};
 
 // "has a NaN or Inf", ... for messages.
 const char *bsw_row_fault_text(enum bsw_row_fault fault);
 
-// Judges a squared norm; the zero fault under cosine only.
+// Judges a squared norm; too small or zero under cosine only.
 enum bsw_row_fault bsw_row_fault_of(double squared_norm, enum bsw_metric metric);
 
 // numbers [num_rows][dims] of `type` -> rows as floats, norms (scratch, [num_rows]), factors[r]:
@@ -31,6 +38,13 @@ size_t bsw_prepare_rows(const struct bsw_encode_table *table, enum bsw_metric me
                         enum bsw_vector_type type, const void *numbers, size_t num_rows,
                         size_t dims, float *rows, double *norms, float *factors,
                         enum bsw_row_fault *faults);
+
+// What a query is multiplied by under ip where codes take the middle of the rows, `mean` [dims],
+// from queries, too. Its length makes no difference to the order of rows, so it may be the one that
+// leaves least of the query beside the middle: |mean|^2 / <row, mean>. A query that points away
+// from the middle, or hardly towards it, becomes so long that the middle is nothing beside it. 1
+// for a middle or a query of zeros. The sums are float64, in the order of the dimensions.
+float bsw_ip_query_factor(const float *mean, const float *row, size_t dims);
 
 BSW_C_END
 #endif

@@ -113,6 +113,7 @@ class EncodeSettings(Structure):
         ("ranks", c_void_p),
         ("progress", PROGRESS),
         ("progress_context", c_void_p),
+        ("skip_check", c_int),
     ]
 
 
@@ -134,6 +135,8 @@ class IndexInfo(Structure):
         ("is_residual", c_int),
         ("has_vectors", c_int),
         ("has_calibration", c_int),
+        ("check_recall", c_double),
+        ("check_cause", c_char * 192),
     ]
 
 

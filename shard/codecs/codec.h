@@ -95,6 +95,12 @@ union bsw_query_number {
     int32_t constant;
 };
 
+// How the key of a query becomes the value that is reported: (key + addend) * unit under cosine and
+// ip, addend - key under l2.
+struct bsw_value_terms {
+    float addend, unit;
+};
+
 struct bsw_codec_fact {
     const char *name;   // in JSON
     const char *format; // in a listing, with %s or %g
@@ -170,12 +176,16 @@ struct bsw_codec_table {
     // uint32 words of a coded query; NULL: bsw_layout_query_words.
     size_t (*query_words)(const struct bsw_manifest *manifest);
     size_t (*query_scratch_bytes)(const struct bsw_manifest *manifest);
+    // What a query is multiplied by, besides its factor: keys then are so many times what they
+    // stand for. NULL: nothing.
+    float (*query_factor)(const struct bsw_manifest *manifest, const float *row);
     // words: bsw_query_words, which hold 0. value = key + addend (cosine, ip) or addend -
     // key (l2); *addend 0 where `value` is there.
     void (*encode_query)(const struct bsw_codec_query *query, uint32_t *words,
                          union bsw_query_number *number, float *addend);
     // With has_residuals: what queries and rows are centred by, [row dims]. A key lacks the product
-    // of query and centroid, both centred, the query with its factor; under l2 twice that. NULL
+    // of query and centroid, both centred, the query with its factors (under ip it has the one of
+    // bsw_ip_query_factor); under l2 twice that. NULL
     // for a metric of which keys lack nothing.
     const float *(*center)(const struct bsw_manifest *manifest);
     // Of a codec of tables: what they are made from, borrowed from the manifest, and the words of a

@@ -10,6 +10,7 @@
 #include "bitsweep.pb-c.h"
 #include "common/codes/half.h"
 #include "common/files/sealed_message.h"
+#include "kernels/encode/prepare_rows.h"
 #include "kernels/kernel_sums.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/query_codes.h"
@@ -270,7 +271,8 @@ static float code_of(float projected, float inverse, uint32_t bits)
 
 // What the code of a residual r leaves out of its product with the centroid, both in the frame:
 // <centroid, r> - scale / 2 * <centroid, steps * c> (l2: twice that). In the bias it leaves only
-// the error of the code's product with query less centroid, which is short where it matters.
+// the error of the code's product with query less centroid, which is short where it matters. Under
+// ip it need not be: queries have any length.
 static float centroid_error(const struct bsw_saq_frame *frame, const float *projected, float norm,
                             double scale, const float *centroid)
 {
@@ -372,7 +374,7 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
                                     norms, scales, tails);
         bsw_store_affine(tile->manifest, count, norms, scales, tails, mean_dots + done, arrays,
                          bundle * BSW_BUNDLE_ROWS);
-        if (tile->lists)
+        if (tile->lists && frame.metric != BSW_METRIC_IP)
             store_biases(tile, &frame, done, count, projected + done * layout->padded_dims, norms,
                          row_norms, mean_dots, centered + tile->num_rows * layout->dims, &cache,
                          arrays, bundle * BSW_BUNDLE_ROWS);
@@ -380,6 +382,13 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
 }
 
 // ---- queries ----
+
+// Under cosine rows and queries have the same length already.
+static float query_factor(const struct bsw_manifest *manifest, const float *row)
+{
+    if (manifest->metric != BSW_METRIC_IP) return 1.0f;
+    return bsw_ip_query_factor(bsw_saq_part_of(manifest)->mean, row, manifest->layout.dims);
+}
 
 static size_t query_scratch_bytes(const struct bsw_manifest *manifest)
 {
@@ -449,6 +458,7 @@ static const struct bsw_codec_table table = {
     .tile_scratch_bytes = tile_scratch_bytes,
     .encode_tile = encode_tile,
     .query_scratch_bytes = query_scratch_bytes,
+    .query_factor = query_factor,
     .encode_query = encode_query,
     .describe = describe,
     .step_of = step_of,

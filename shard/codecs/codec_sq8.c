@@ -1,29 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// sq8: one byte a dimension, between the least and the largest number of the sample.
+// sq8: one byte a dimension, between ends of the sample, and one scale a row.
 //
-// With m the middle and h the half step of a dimension, h = (largest - least) / 2 / 256, a row's
-// component is about m + h*c, c odd from -255 to 255: the 8 planes of common/codes/code_layout.h,
-// coded by the kernel of xfbq from (x - m) / (256 h). Numbers outside of the sample's are clipped.
-//   key = <q, h*c>                        cosine (of unit rows), ip; value = key + <q, m>
-//       = 2 <q - m, h*c> - |h*c|^2        l2;                        value = |q - m|^2 - key
-// p_i = q_i h_i is coded as queries of saq are, so a key is one integer product, one scale and one
-// bias: the scales of rows are all 1 (2 under l2), the biases -|h*c|^2 or 0.
+// With m the middle and h the half step of a dimension, h = (largest - least) / 2 / 256, and f the
+// scale of a row, a row's component is about m + f*h*c, c odd from -255 to 255: the 8 planes of
+// common/codes/code_layout.h, coded by the kernel of xfbq from (x - m) / (256 h f). f is the least
+// by which no component is clipped: rows of any length keep their direction to 8 bits, and ends
+// need not hold what is rare. By rule 0 f was 1, and numbers beyond the ends were clipped.
+//   key = <s*q - m, f*h*c> + <m, x - m>   cosine (of unit rows), ip; value = (key + <s*q, m>) / s
+//       = 2 <q - m, f*h*c> - |f*h*c|^2    l2;                        value = |q - m|^2 - key
+// s is that of bsw_ip_query_factor under ip, else 1. By rule 0 queries were not centred under
+// cosine and ip: key = <q, h*c>. p_i = (s*q_i - m_i) h_i is coded as queries of saq are, so a key
+// is one integer product, one scale and one bias.
 #include <math.h>
 #include <string.h>
 
 #include "bitsweep.pb-c.h"
 #include "common/codes/half.h"
 #include "common/files/sealed_message.h"
+#include "kernels/encode/prepare_rows.h"
 #include "kernels/kernel_sums.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/query_codes.h"
 
-#define PART_FIELD    19 // Manifest.part
-#define BITS          8
-#define QUERY_BITS    7
-#define LEAST_STEP    0x1p-100f // of a dimension in which the sample does not differ
-#define MOST_SQUARES  1e36      // so that no key becomes Inf or NaN
-#define LARGEST_START 3e38f
+#define PART_FIELD      19 // Manifest.part
+#define BITS            8
+#define QUERY_BITS      7
+#define LEAST_STEP      0x1p-100f // of a dimension in which the sample does not differ
+#define MOST_SQUARES    1e36      // so that no key becomes Inf or NaN
+#define LARGEST_START   3e38f
+#define CENTRED_QUERIES 1        // rule of cosine and ip; under l2 they always were
+#define MOST_FACTOR     32752.0f // f, so that twice that is a half
+#define LEAST_FACTOR    0x1p-14f
+// Where the numbers of a dimension reach further than so many times what most of them do, ends are
+// at that, or, for numbers that are nearly all the same, at a share of their reach.
+#define MOST_WIDTH  3.0f
+#define LEAST_SHARE 0x1p-6f
 
 struct sq8_part {
     float *middles, *half_steps; // [dims]; owned
@@ -32,6 +43,11 @@ struct sq8_part {
 static struct sq8_part *part_of(const struct bsw_manifest *manifest)
 {
     return manifest->part;
+}
+
+static int has_centred_queries(const struct bsw_manifest *manifest)
+{
+    return manifest->metric == BSW_METRIC_L2 || manifest->code_rule >= CENTRED_QUERIES;
 }
 
 // ---- its part of a manifest ----
@@ -136,6 +152,26 @@ static enum bsw_status find_ends(struct bsw_sample *sample, uint32_t dims, float
     }
 }
 
+// least and largest become middle and half step.
+static void settle_steps(const struct bsw_sample *sample, uint32_t dims, float *least,
+                         float *largest)
+{
+    for (uint32_t i = 0; i < dims; i++) {
+        float middle = least[i] * 0.5f + largest[i] * 0.5f,
+              reach = largest[i] * 0.5f - least[i] * 0.5f;
+        if (sample->low) {
+            float width = (sample->high[i] * 0.5f - sample->low[i] * 0.5f) * MOST_WIDTH;
+            if (width < reach) {
+                middle = sample->low[i] * 0.5f + sample->high[i] * 0.5f;
+                reach = width > reach * LEAST_SHARE ? width : reach * LEAST_SHARE;
+            }
+        }
+        float half_step = reach * 0x1p-8f;
+        least[i] = middle;
+        largest[i] = half_step > LEAST_STEP ? half_step : LEAST_STEP;
+    }
+}
+
 static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
                              struct bsw_sample *sample, const struct bsw_codec_model *model,
                              struct bsw_manifest *manifest, struct bsw_error *err)
@@ -147,12 +183,8 @@ static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
     BSW_TRY(create_part(manifest, dims, err));
     float *least = part_of(manifest)->middles, *largest = part_of(manifest)->half_steps;
     BSW_TRY(find_ends(sample, dims, least, largest, err));
-    for (uint32_t i = 0; i < dims; i++) {
-        float middle = least[i] * 0.5f + largest[i] * 0.5f;
-        float half_step = (largest[i] * 0.5f - least[i] * 0.5f) * 0x1p-8f;
-        least[i] = middle;
-        largest[i] = half_step > LEAST_STEP ? half_step : LEAST_STEP;
-    }
+    settle_steps(sample, dims, least, largest);
+    manifest->code_rule = manifest->metric == BSW_METRIC_L2 ? 0 : CENTRED_QUERIES;
     if (is_in_range(part_of(manifest), dims)) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: numbers too large for --codec sq8",
                     bsw_vectors_name(sample->vectors));
@@ -165,22 +197,33 @@ static size_t tile_scratch_bytes(const struct bsw_manifest *manifest, size_t num
     return num_rows * manifest->layout.dims * sizeof(float);
 }
 
-// y = (x - middle) / (256 half steps), -1 to 1 within the sample's ends.
-static void center(const struct bsw_manifest *manifest, const float *row, float factor, float *y)
+// y = (x - middle) / (256 half steps), -1 to 1 within the ends, divided by the row's factor, which
+// is a half. *mean_dot: <m, x - m>.
+static float center(const struct bsw_manifest *manifest, const float *row, float factor, float *y,
+                    float *mean_dot)
 {
     const struct sq8_part *part = part_of(manifest);
-    for (uint32_t i = 0; i < manifest->layout.dims; i++)
-        y[i] = (row[i] * factor - part->middles[i]) / (part->half_steps[i] * 0x1p8f);
+    uint32_t dims = manifest->layout.dims;
+    float most = LEAST_FACTOR;
+    for (uint32_t i = 0; i < dims; i++) y[i] = row[i] * factor - part->middles[i];
+    *mean_dot = bsw_lane_dot_float(part->middles, y, dims);
+    for (uint32_t i = 0; i < dims; i++) {
+        y[i] /= part->half_steps[i] * 0x1p8f;
+        most = fabsf(y[i]) > most ? fabsf(y[i]) : most;
+    }
+    most = most < MOST_FACTOR ? bsw_half_to_float(bsw_half_up((double)most)) : MOST_FACTOR;
+    for (uint32_t i = 0; i < dims; i++) y[i] /= most;
+    return most;
 }
 
-// |h*c|^2 as it is coded: c = 2 floor(128 y) + 1, clipped.
-static float squared_norm(const struct bsw_manifest *manifest, float *y)
+// |f*h*c|^2 as it is coded: c = 2 floor(128 y) + 1, clipped.
+static float squared_norm(const struct bsw_manifest *manifest, float factor, float *y)
 {
     const float *half_steps = part_of(manifest)->half_steps;
     for (uint32_t i = 0; i < manifest->layout.dims; i++) {
         float f = floorf(y[i] * 128.0f);
         f = f < -128.0f ? -128.0f : f > 127.0f ? 127.0f : f;
-        y[i] = (2.0f * f + 1.0f) * half_steps[i];
+        y[i] = (2.0f * f + 1.0f) * half_steps[i] * factor;
     }
     return bsw_lane_dot_float(y, y, manifest->layout.dims);
 }
@@ -191,12 +234,13 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
     const struct bsw_manifest *manifest = tile->manifest;
     const struct bsw_segment *segment = &manifest->layout.segments[0];
     int is_l2 = manifest->metric == BSW_METRIC_L2;
-    uint16_t scale = bsw_half_nearest(is_l2 ? 2.0 : 1.0);
-    float *rows = tile->scratch, ones[BSW_BUNDLE_ROWS];
+    float *rows = tile->scratch, ones[BSW_BUNDLE_ROWS], factors[BSW_TILE_MAX_ROWS],
+          mean_dots[BSW_TILE_MAX_ROWS];
     size_t dims = segment->dims;
     for (size_t i = 0; i < BSW_BUNDLE_ROWS; i++) ones[i] = 1.0f;
     for (size_t r = 0; r < tile->num_rows; r++)
-        center(manifest, tile->rows + r * dims, tile->factors[r], rows + r * dims);
+        factors[r] = center(manifest, tile->rows + r * dims, tile->factors[r], rows + r * dims,
+                            &mean_dots[r]);
     for (size_t done = 0; done < tile->num_rows; done += BSW_BUNDLE_ROWS) {
         size_t left = tile->num_rows - done,
                count = left < BSW_BUNDLE_ROWS ? left : BSW_BUNDLE_ROWS,
@@ -206,12 +250,20 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
     }
     for (size_t r = 0; r < tile->num_rows; r++) {
         size_t place = bundle * BSW_BUNDLE_ROWS + r;
-        arrays->scales[place] = scale;
-        arrays->biases[place] = is_l2 ? 0.0f - squared_norm(manifest, rows + r * dims) : 0.0f;
+        arrays->scales[place] = bsw_half_nearest((is_l2 ? 2.0 : 1.0) * (double)factors[r]);
+        arrays->biases[place] = is_l2 ? 0.0f - squared_norm(manifest, factors[r], rows + r * dims)
+                                : has_centred_queries(manifest) ? mean_dots[r]
+                                                                : 0.0f;
     }
 }
 
 // ---- queries ----
+
+static float query_factor(const struct bsw_manifest *manifest, const float *row)
+{
+    if (manifest->metric != BSW_METRIC_IP || !has_centred_queries(manifest)) return 1.0f;
+    return bsw_ip_query_factor(part_of(manifest)->middles, row, manifest->layout.dims);
+}
 
 static size_t query_scratch_bytes(const struct bsw_manifest *manifest)
 {
@@ -225,10 +277,11 @@ static void encode_query(const struct bsw_codec_query *query, uint32_t *words,
     const struct sq8_part *part = part_of(manifest);
     const struct bsw_code_layout *layout = &manifest->layout;
     float *q = query->scratch, *p = q + layout->padded_dims;
-    int is_l2 = manifest->metric == BSW_METRIC_L2;
+    int is_l2 = manifest->metric == BSW_METRIC_L2, is_centred = has_centred_queries(manifest);
     for (uint32_t i = 0; i < layout->dims; i++) {
-        q[i] = query->row[i] * query->factor - (is_l2 ? part->middles[i] : 0.0f);
-        p[i] = q[i] * part->half_steps[i];
+        float y = query->row[i] * query->factor, centred = y - part->middles[i];
+        q[i] = is_l2 ? centred : y;
+        p[i] = (is_centred ? centred : y) * part->half_steps[i];
     }
     *addend = bsw_lane_dot_float(q, is_l2 ? q : part->middles, layout->dims);
     number->scale = bsw_query_planes_scaled(layout, p, query->query_bits, words);
@@ -244,12 +297,14 @@ static const struct bsw_codec_table table = {
     .tile_scratch_bytes = tile_scratch_bytes,
     .encode_tile = encode_tile,
     .query_bits = QUERY_BITS,
+    .query_factor = query_factor,
     .query_scratch_bytes = query_scratch_bytes,
     .encode_query = encode_query,
 };
 
 const struct bsw_codec bsw_codec_sq8 = {.name = "sq8",
                                         .has_affine = 1,
+                                        .code_rule = CENTRED_QUERIES,
                                         .known_rule = BSW_KNOWN_RULE,
                                         .part_field = PART_FIELD,
                                         .pack_part = pack_part,

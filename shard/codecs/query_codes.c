@@ -109,18 +109,23 @@ size_t bsw_query_scratch_bytes(const struct bsw_manifest *manifest)
 
 void bsw_query_encode(const struct bsw_encode_table *kernels, const struct bsw_manifest *manifest,
                       const float *row, float factor, uint32_t query_bits, uint32_t *words,
-                      union bsw_query_number *number, float *addend, void *scratch)
+                      union bsw_query_number *number, struct bsw_value_terms *value, void *scratch)
 {
-    const struct bsw_codec_query query = {manifest, kernels, row, factor, query_bits, scratch};
+    const struct bsw_codec_table *codec = manifest->codec->table;
+    float longer = codec->query_factor ? codec->query_factor(manifest, row) : 1.0f;
+    const struct bsw_codec_query query = {manifest,        kernels,    row,
+                                          factor * longer, query_bits, scratch};
     memset(words, 0, bsw_query_words(manifest, query_bits) * sizeof *words);
-    manifest->codec->table->encode_query(&query, words, number, addend);
+    value->unit = 1.0f / longer;
+    codec->encode_query(&query, words, number, &value->addend);
 }
 
 float bsw_value_of_score(const struct bsw_manifest *manifest, uint32_t query_bits, uint32_t score,
-                         float addend)
+                         struct bsw_value_terms terms)
 {
     const struct bsw_codec_table *codec = manifest->codec->table;
     if (codec->value) return codec->value(manifest, query_bits, bsw_score_to_integer(score));
     float key = bsw_score_to_float(score);
-    return (manifest->metric == BSW_METRIC_L2 ? addend - key : key + addend) + 0.0f;
+    if (manifest->metric == BSW_METRIC_L2) return (terms.addend - key) + 0.0f;
+    return (key + terms.addend) * terms.unit + 0.0f;
 }

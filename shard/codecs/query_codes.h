@@ -18,16 +18,16 @@ size_t bsw_query_scratch_bytes(const struct bsw_manifest *manifest);
 // One query. row [dims], with its factor from bsw_prepare_rows. words: bsw_query_words,
 // segment after segment, each [query_bits][words]; bytes: int8 [padded_dims]; of tables: floats.
 // *number: what multiplies half(scale_d) * dot in the key, the manifest's power of two included, or
-// the constant of a whole key. *addend: value = key + addend (cosine, ip) or addend - key (l2); 0
-// for whole keys. The model of a codec that has one was lent to the manifest.
+// the constant of a whole key. *value: 0 and 1 for whole keys. The model of a codec that has one
+// was lent to the manifest.
 void bsw_query_encode(const struct bsw_encode_table *kernels, const struct bsw_manifest *manifest,
                       const float *row, float factor, uint32_t query_bits, uint32_t *words,
-                      union bsw_query_number *number, float *addend, void *scratch);
+                      union bsw_query_number *number, struct bsw_value_terms *value, void *scratch);
 
 // The estimate a key stands for, as reported without refinement, rounded once; the exact value
 // where keys are exact. `score` as in common/codes/result_order.h.
 float bsw_value_of_score(const struct bsw_manifest *manifest, uint32_t query_bits, uint32_t score,
-                         float addend);
+                         struct bsw_value_terms terms);
 
 // ---- for codecs ----
 

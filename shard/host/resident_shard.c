@@ -9,6 +9,7 @@
 #include "common/base/parts.h"
 #include "common/codes/half.h"
 #include "shard/codecs/shard_encode.h"
+#include "shard/lists/list_assignment.h"
 
 static void find_stage(const struct bsw_manifest *manifest, struct bsw_resident_shard *shard)
 {
@@ -144,8 +145,9 @@ static enum bsw_status encode_blocks(struct bsw_resident_shard *shard,
             struct bsw_block_result coded;
             enum bsw_status result = created;
             if (result == BSW_OK)
-                result = bsw_block_encode(encoder, &shard->shape, block, NULL, 0, NULL, &coded,
-                                          &thread_error);
+                result = bsw_block_encode(encoder, &shard->shape, block,
+                                          manifest->lists.count > 0 ? &shard->order : NULL, 0, NULL,
+                                          &coded, &thread_error);
             if (result == BSW_OK)
                 place_block(shard, block, (void *)(uintptr_t)coded.bytes);
             else
@@ -211,6 +213,35 @@ enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, con
     return complete(manifest, folder, with_raw_rows, status, out, err);
 }
 
+// The order of an index with lists, whose manifest has the number of places.
+static enum bsw_status make_order(const struct bsw_manifest *manifest, const bsw_vectors *vectors,
+                                  enum bsw_cpu_level level, struct bsw_resident_shard *shard,
+                                  struct bsw_error *err)
+{
+    const struct bsw_shard_entry *entry = &manifest->shards[shard->index];
+    const struct bsw_list_assigner_needs needs = {.metric = manifest->metric,
+                                                  .type = bsw_vectors_type(vectors),
+                                                  .dims = bsw_manifest_row_dims(manifest),
+                                                  .centroids = manifest->lists.centroids,
+                                                  .num_lists = manifest->lists.count,
+                                                  .level = level,
+                                                  .num_threads = omp_get_max_threads()};
+    bsw_list_assigner *assigner;
+    uint32_t *lists;
+    if (manifest->lists.count == 0) return BSW_OK;
+    BSW_TRY(bsw_allocate(&lists, entry->num_rows, sizeof *lists, "lists", err));
+    enum bsw_status status = bsw_list_assigner_open(&needs, &assigner, err);
+    if (status == BSW_OK)
+        status = bsw_lists_assign(vectors, entry->first_row, entry->num_rows, assigner, NULL, lists,
+                                  err);
+    bsw_list_assigner_close(&assigner);
+    if (status == BSW_OK)
+        status = bsw_list_order_make(lists, entry->num_rows, manifest->lists.count,
+                                     entry->num_places, &shard->order, err);
+    bsw_free(&lists);
+    return status;
+}
+
 enum bsw_status bsw_resident_shard_encode(const struct bsw_manifest *manifest, uint32_t shard,
                                           enum bsw_cpu_level level, int with_raw_rows,
                                           struct bsw_resident_shard *out, struct bsw_error *err)
@@ -220,6 +251,7 @@ enum bsw_status bsw_resident_shard_encode(const struct bsw_manifest *manifest, u
     BSW_TRY(bsw_vectors_open(manifest->source_path, BSW_ALL_ROWS, &vectors, err));
     bsw_shard_shape_init(&out->shape, manifest, shard);
     enum bsw_status status = prepare(manifest, out, err);
+    if (status == BSW_OK) status = make_order(manifest, vectors, level, out, err);
     if (status == BSW_OK) status = encode_blocks(out, manifest, vectors, level, err);
     bsw_vectors_close(&vectors);
     BSW_TRY(complete(manifest, "", with_raw_rows, status, out, err));

@@ -10,7 +10,7 @@
 #include "common/codes/half.h"
 #include "common/codes/result_order.h"
 #include "kernels/coarse_scan/coarse_scan.h"
-#include "kernels/encode/encode.h"
+#include "kernels/encode/prepare_rows.h"
 #include "kernels/kernel_sums.h"
 #include "kernels/merge/merge.h"
 #include "kernels/select/select.h"
@@ -376,6 +376,8 @@ static void add_products(const struct bsw_coarse_search *search, const float *ve
 {
     float factor = 1;
     double norm;
+    if (search->metric == BSW_METRIC_IP)
+        factor = bsw_ip_query_factor(search->center, vector, search->dims);
     if (search->metric == BSW_METRIC_COSINE) {
         search->encode->squared_norms(vector, 1, search->dims, &norm);
         factor = (float)(1.0 / sqrt(norm));

@@ -217,12 +217,12 @@ static struct neighbour neighbour_of(const struct pair *p, uint64_t id)
     return n;
 }
 
-// Rows with NaN or Inf, or as good as that, have no value; under cosine also those as good as zero.
+// Rows with NaN or Inf, or as good as that, have no value; under cosine also those below 1e-70, zeros among them.
 static int has_value(enum metric metric, const double *x, size_t dims)
 {
     double squares = 0;
     for (size_t i = 0; i < dims; i++) squares += x[i] * x[i];
-    return squares <= 1e37 && (metric != COSINE || squares >= 1e-37);
+    return squares <= 1e37 && (metric != COSINE || squares >= 1e-70);
 }
 
 // ---- order ----

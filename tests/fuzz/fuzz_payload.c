@@ -19,7 +19,7 @@ static const struct bsw_search_settings settings = {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    static const float addends[NUM_QUERIES];
+    static const struct bsw_value_terms terms[NUM_QUERIES];
     struct bsw_batch_merge merge;
     struct bsw_search_settings how = settings;
     struct bsw_error err;
@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     } else if (data[0] % 4 == 1) {
         status = bsw_merge_candidates(&merge, &payload, NUM_QUERIES, cuts, &err);
     } else {
-        status = bsw_merge_survivors(&merge, &payload, NUM_QUERIES, addends, ids, values, &err);
+        status = bsw_merge_survivors(&merge, &payload, NUM_QUERIES, terms, ids, values, &err);
     }
     (void)fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_PEER));
     bsw_buffer_deinit(&payload);

@@ -284,9 +284,11 @@ struct plain_queries {
     uint32_t num_queries, query_bits;
     size_t query_words;
     uint32_t *words; // [num_queries][query_words]
-    float *scales, *addends;
+    float *scales;
+    struct bsw_value_terms *terms;
     float *vectors; // [num_queries][dims], raw
     float *factors; // that make them unit vectors, or 1
+    float *lengths; // what codes are of, besides: 1 / terms->unit
     int16_t *codes; // [num_queries][dims]: q
 };
 
@@ -316,7 +318,8 @@ static inline void make_plain_queries(const struct bsw_manifest *manifest, const
     out->query_words = bsw_layout_query_words(layout, query_bits);
     out->words = (uint32_t *)allocate_or_fail(num_queries * out->query_words, sizeof *out->words);
     out->scales = (float *)allocate_or_fail(num_queries, sizeof *out->scales);
-    out->addends = (float *)allocate_or_fail(num_queries, sizeof *out->addends);
+    out->terms = (struct bsw_value_terms *)allocate_or_fail(num_queries, sizeof *out->terms);
+    out->lengths = (float *)allocate_or_fail(num_queries, sizeof *out->lengths);
     out->vectors = (float *)allocate_or_fail(numbers, sizeof *out->vectors);
     out->factors = (float *)allocate_or_fail(num_queries, sizeof *out->factors);
     out->codes = (int16_t *)allocate_or_fail(numbers, sizeof *out->codes);
@@ -326,8 +329,12 @@ static inline void make_plain_queries(const struct bsw_manifest *manifest, const
     for (size_t q = 0; q < num_queries; q++) {
         uint32_t *words = out->words + q * out->query_words;
         bsw_query_encode(table, manifest, out->vectors + q * dims, out->factors[q], query_bits,
-                         words, (union bsw_query_number *)&out->scales[q], &out->addends[q],
-                         scratch);
+                         words, (union bsw_query_number *)&out->scales[q], &out->terms[q], scratch);
+        out->lengths[q] =
+            manifest->codec->table->query_factor
+                ? manifest->codec->table->query_factor(manifest, out->vectors + q * dims)
+                : 1.0f;
+        assert_true(out->terms[q].unit == 1.0f / out->lengths[q]);
         read_plain_query(layout, words, query_bits, out->codes + q * dims);
     }
     bsw_free(&scratch);
@@ -338,7 +345,8 @@ static inline void free_plain_queries(struct plain_queries *queries)
 {
     bsw_free(&queries->words);
     bsw_free(&queries->scales);
-    bsw_free(&queries->addends);
+    bsw_free(&queries->terms);
+    bsw_free(&queries->lengths);
     bsw_free(&queries->vectors);
     bsw_free(&queries->factors);
     bsw_free(&queries->codes);

@@ -221,7 +221,7 @@ enum kind { HISTOGRAMS, CANDIDATES, SURVIVORS };
 static enum bsw_status merge_kind(const struct corpus *corpus, enum kind kind,
                                   const struct bsw_buffer *payloads, struct answer *answer)
 {
-    const float addends[MAX_QUERIES] = {0};
+    const struct bsw_value_terms terms[MAX_QUERIES] = {{0, 0}};
     struct bsw_batch_merge merge;
     enum bsw_status status;
     err.message[0] = '\0';
@@ -233,7 +233,7 @@ static enum bsw_status merge_kind(const struct corpus *corpus, enum kind kind,
     else if (kind == CANDIDATES)
         status = bsw_merge_candidates(&merge, payloads, corpus->num_queries, answer->cuts, &err);
     else
-        status = bsw_merge_survivors(&merge, payloads, corpus->num_queries, addends, answer->ids,
+        status = bsw_merge_survivors(&merge, payloads, corpus->num_queries, terms, answer->ids,
                                      answer->values, &err);
     answer->survivors = merge.num_survivors;
     bsw_batch_merge_deinit(&merge);

@@ -132,11 +132,13 @@ static void check_sq8(enum bsw_metric metric)
         factors[r] = metric == BSW_METRIC_COSINE ? (float)(1 / sqrt(norm)) : 1.0f;
     }
     for (size_t r = 0; r < ROWS; r += 7) {
-        double x[DIMS];
+        double x[DIMS], middles[DIMS], scale = bsw_half_to_float(shard.scales[r]);
+        if (metric == BSW_METRIC_L2) scale /= 2;
         for (size_t i = 0; i < DIMS; i++) {
             int c = shard.codes[r * DIMS + i];
-            double step = decode(rows, factors, i, 1) - decode(rows, factors, i, -1);
-            x[i] = decode(rows, factors, i, c);
+            double step = (decode(rows, factors, i, 1) - decode(rows, factors, i, -1)) * scale;
+            middles[i] = decode(rows, factors, i, 0);
+            x[i] = middles[i] + (decode(rows, factors, i, c) - middles[i]) * scale;
             assert_true(fabs(x[i] - (double)(rows[r * DIMS + i] * factors[r])) <=
                         step / 2 * 1.01 + 1e-5);
         }
@@ -145,11 +147,14 @@ static void check_sq8(enum bsw_metric metric)
             float key = fmaf(queries.scales[q], bsw_half_to_float(shard.scales[r]) * (float)dot,
                              shard.biases[r]);
             float value =
-                bsw_value_of_score(&manifest, 7, bsw_score_from_float(key), queries.addends[q]);
+                bsw_value_of_score(&manifest, 7, bsw_score_from_float(key), queries.terms[q]);
             double expected =
                 exact_value(metric, x, queries.vectors + q * DIMS, queries.factors[q]);
-            double room =
-                (double)queries.scales[q] * 255 * DIMS * (metric == BSW_METRIC_L2 ? 2 : 1);
+            for (size_t i = 0; i < DIMS && metric != BSW_METRIC_L2; i++) // exact beside the code
+                expected += middles[i] * ((double)(rows[r * DIMS + i] * factors[r]) - x[i]) *
+                            (double)queries.terms[q].unit;
+            double room = (double)(queries.scales[q] * queries.terms[q].unit) * 255 * DIMS * scale *
+                          (metric == BSW_METRIC_L2 ? 2 : 1);
             assert_true(fabs((double)value - expected) <= room + 1e-4 * fabs(expected));
         }
     }

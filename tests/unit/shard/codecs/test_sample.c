@@ -117,6 +117,75 @@ UNIT_TEST(passes_show_their_progress)
     assert_ptr_equal(strstr(text, "shown: 25 %, 128 of 512 rows, 1.28/s, 300 s left\n"), text);
 }
 
+// ---- rows that lie far out ----
+
+enum { MANY = 3000, WIDE = 6 };
+
+// Rows of a pass once far ones were looked for.
+static struct bsw_sample_far find_far(const float *rows, enum bsw_metric metric,
+                                      struct prepared *all)
+{
+    write_fbin(path_of("far.fbin"), rows, MANY, WIDE);
+    bsw_vectors *vectors = open_vectors(path_of("far.fbin"), 0, 0);
+    struct bsw_sample sample = make_sample(vectors, metric, BSW_CPU_REFERENCE);
+    assert_ok(bsw_sample_leave_out(&sample, &err), &err);
+    *all = take_sample(&sample);
+    struct bsw_sample_far far = sample.far;
+    bsw_sample_deinit(&sample);
+    bsw_vectors_close(&vectors);
+    return far;
+}
+
+static void make_rows(float *rows, float middle)
+{
+    for (int i = 0; i < MANY * WIDE; i++)
+        rows[i] = middle + (float)(bsw_hash2(5, (uint64_t)i) % 2001) / 1000 - 1;
+}
+
+UNIT_TEST(rows_far_from_all_others_are_left_out)
+{
+    float *rows = allocate_or_fail(MANY * WIDE, sizeof *rows);
+    static const struct {
+        float middle, factor;
+        int step, num_far; // every step-th row is multiplied
+    } cases[] = {{0, 1, MANY, 0},    {0, 3, MANY, 0},   {0, 1e6f, MANY, 1}, {0, 50, MANY, 1},
+                 {0, 1e6f, 20, 150}, {100, 2, MANY, 1}, {100, 1, MANY, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct prepared all;
+        make_rows(rows, cases[i].middle);
+        for (int r = 7; r < MANY; r += cases[i].step)
+            for (int d = 0; d < WIDE; d++) rows[r * WIDE + d] *= cases[i].factor;
+        struct bsw_sample_far far = find_far(rows, BSW_METRIC_L2, &all);
+        assert_int_equal(far.num_good, MANY);
+        assert_int_equal(far.num_rows, cases[i].num_far);
+        assert_int_equal(all.num_rows, MANY - cases[i].num_far);
+        assert_true((far.ratio > BSW_SAMPLE_FAR) == (cases[i].num_far > 0));
+        if (cases[i].num_far == 1) assert_int_equal(far.row, 7);
+        bsw_free(&all.rows);
+    }
+    bsw_free(&rows);
+}
+
+// What most rows are is no measure of the others.
+UNIT_TEST(copies_of_one_row_make_no_other_far)
+{
+    float *rows = allocate_or_fail(MANY * WIDE, sizeof *rows);
+    struct prepared all;
+    make_rows(rows, 3);
+    for (int r = 0; r < MANY; r++)
+        if (r % 20) memcpy(rows + r * WIDE, rows, WIDE * sizeof *rows);
+    struct bsw_sample_far far = find_far(rows, BSW_METRIC_COSINE, &all);
+    assert_int_equal(far.num_rows, 0);
+    assert_int_equal(far.num_copies, MANY - MANY / 20 + 1);
+    assert_int_equal(all.num_rows, MANY);
+    bsw_free(&all.rows);
+    for (int i = 0; i < MANY * WIDE; i++) rows[i] = 2; // all rows are the same
+    far = find_far(rows, BSW_METRIC_L2, &all);
+    assert_true(far.num_rows == 0 && far.num_copies == MANY && far.ratio == 0);
+    bsw_free(&all.rows);
+    bsw_free(&rows);
+}
+
 int main(void)
 {
     return run_unit_tests(make_temporary_folder, remove_temporary_folder);
