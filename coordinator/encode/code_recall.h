@@ -11,7 +11,8 @@
 #define BSW_CODE_RECALL_K          10
 #define BSW_CODE_RECALL_CANDIDATES 20
 
-// Rows that all differ, every n-th of the sample; none where there are too few.
+// Rows of the sample that all differ: all of some lists, or of few lists from everywhere. None
+// where there are too few.
 struct bsw_code_recall {
     enum bsw_metric metric;
     enum bsw_cpu_level level;
