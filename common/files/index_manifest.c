@@ -129,6 +129,8 @@ static void fill_lists(const struct bsw_manifest *manifest, struct message_stora
     bsw__lists__init(&storage->lists);
     storage->lists.count = manifest->lists.count;
     storage->lists.residual = manifest->lists.is_residual;
+    storage->lists.residual_recall = manifest->lists.residual_recall;
+    storage->lists.plain_recall = manifest->lists.plain_recall;
     storage->lists.vectors = manifest->lists.has_ordered_vectors;
     storage->lists.centroids =
         (ProtobufCBinaryData){centroid_bytes(manifest), (uint8_t *)manifest->lists.centroids};
@@ -392,6 +394,8 @@ static enum bsw_status parse_lists(const char *name, const Bsw__Lists *lists,
         return bad(name, "number of lists is out of range", err);
     out->lists.count = lists->count;
     out->lists.is_residual = lists->residual;
+    out->lists.residual_recall = lists->residual_recall;
+    out->lists.plain_recall = lists->plain_recall;
     out->lists.has_ordered_vectors = lists->vectors;
     if (lists->vectors && !out->source_is_copied)
         return bad(name, "an order of rows that are not copied", err);

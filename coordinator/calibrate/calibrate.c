@@ -11,6 +11,7 @@
 #include "coordinator/calibrate/calibrate_rows.h"
 #include "coordinator/calibrate/calibrate_source.h"
 #include "coordinator/calibrate/calibrate_steps.h"
+#include "coordinator/job/different_rows.h"
 #include "coordinator/encode/encode_journal.h"
 #include "coordinator/encode/index_folder.h"
 #include "coordinator/job/memory_answers.h"
@@ -31,6 +32,10 @@ enum {
 // times the candidates for the same recall.
 #define ROWS_MARGIN 1.5
 
+// Places of the truth for copies of a query's row, and for rows as near as the last of the
+// neighbours. Where most queries have more copies than the first, it is made again with the second.
+static const uint64_t places_of_copies[] = {32, 2048};
+
 struct calibration {
     struct bsw_calibrate_settings settings;
     struct bsw_transport *transport;
@@ -38,13 +43,16 @@ struct calibration {
     struct bsw_calibrate_source source;
     int by_rows;             // else the user's queries
     uint64_t k, num_skipped; // of true neighbours those behind so many
+    uint64_t num_places;     // of the truth, besides these and a query's own row
     char queries[BSW_PATH_BYTES];
     struct bsw_calibrate_steps steps;
     struct bsw_search search;
     // Of rank 0.
     struct bsw_index_folder folder;
     struct bsw_calibrate_rows rows;
+    unsigned char *is_copy; // of the user's queries, which are those of one before
     struct bsw_results truth, candidates;
+    int keeps_copies;             // there is nothing but copies to be found
     struct bsw_calibration table; // room for MOST_ENTRIES
     double best;                  // recall so far
     uint32_t num_idle;            // steps without a better one
@@ -66,10 +74,15 @@ static enum bsw_status open_source(struct calibration *c, struct bsw_error *err)
 
 // ---- queries ----
 
+static uint64_t num_good(const struct calibration *c)
+{
+    return c->manifest.num_rows - c->manifest.dropped_rows;
+}
+
 // Good rows there are besides a query that is one of them.
 static uint64_t num_others(const struct calibration *c)
 {
-    uint64_t good = c->manifest.num_rows - c->manifest.dropped_rows;
+    uint64_t good = num_good(c);
     return good > 0 && c->by_rows ? good - 1 : good;
 }
 
@@ -82,10 +95,16 @@ static void choose_k(struct calibration *c)
     c->num_skipped = c->by_rows ? c->k : 0;
 }
 
-// Of a query's true neighbours and of its candidates: those that do not count.
+// Of a query's true neighbours and of its candidates: those that do not count, at most.
 static uint64_t num_left_out(const struct calibration *c)
 {
-    return c->num_skipped + (uint64_t)c->by_rows;
+    return c->by_rows ? c->num_skipped + 1 + c->num_places : 0;
+}
+
+static uint64_t truth_k(const struct calibration *c)
+{
+    uint64_t k = c->k + c->num_skipped + (uint64_t)c->by_rows + c->num_places;
+    return k < num_good(c) ? k : num_good(c);
 }
 
 static enum bsw_status check_settings(const struct bsw_calibrate_settings *s, struct bsw_error *err)
@@ -155,8 +174,19 @@ static enum bsw_status draw_rows(struct calibration *c, struct bsw_error *err)
 {
     const struct bsw_calibrate_settings *s = &c->settings;
     uint64_t usual = bsw_calibrate_usual_rows(c->manifest.num_rows);
-    return bsw_calibrate_rows_make(&c->manifest, s->index, c->source.name,
-                                   s->num_rows > 0 ? s->num_rows : usual, s->level, &c->rows, err);
+    BSW_TRY(bsw_calibrate_rows_make(&c->manifest, s->index, c->source.name,
+                                    s->num_rows > 0 ? s->num_rows : usual, s->level, &c->rows,
+                                    err));
+    c->stats.num_wanted = c->rows.num_wanted;
+    c->stats.num_different = c->rows.num_rows;
+    return BSW_OK;
+}
+
+static enum bsw_status look_at_queries(struct calibration *c, struct bsw_error *err)
+{
+    if (c->by_rows) return draw_rows(c, err);
+    return bsw_find_copies(c->queries, c->manifest.metric, c->settings.level, &c->is_copy,
+                           &c->stats.num_different, err);
 }
 
 // Whether there are queries, and rows that they can find. All ranks; all return alike.
@@ -165,15 +195,15 @@ static enum bsw_status take_queries(struct calibration *c, int *is_possible, str
     const struct bsw_message message = {.kind = BSW_MESSAGE_CALIBRATE_ROWS, .name = "queries"};
     enum bsw_status status = BSW_OK;
     *is_possible = c->k > 0;
-    if (!c->by_rows || !*is_possible) return BSW_OK;
-    if (c->transport->rank == 0) status = draw_rows(c, err);
+    if (!*is_possible) return BSW_OK;
+    if (c->transport->rank == 0) status = look_at_queries(c, err);
     BSW_TRY(bsw_transport_agree(c->transport, status, err));
-    *is_possible = c->rows.num_rows > 0;
+    *is_possible = !c->by_rows || c->rows.num_rows > 0;
     status = bsw_share_record(c->transport, &message, is_possible, sizeof *is_possible, err);
     return bsw_transport_agree(c->transport, status, err);
 }
 
-static enum bsw_status find_truth(struct calibration *c, struct bsw_error *err)
+static enum bsw_status run_truth(struct calibration *c, struct bsw_error *err)
 {
     const struct bsw_calibrate_settings *s = &c->settings;
     const struct bsw_manifest *manifest = &c->manifest;
@@ -183,15 +213,59 @@ static enum bsw_status find_truth(struct calibration *c, struct bsw_error *err)
         .queries = c->queries,
         .rows = {manifest->first_row, manifest->first_row + manifest->num_rows},
         .metric = bsw_metric_name(manifest->metric),
-        .k = c->k + num_left_out(c),
+        .k = truth_k(c),
         .drop_bad_rows = manifest->dropped_rows > 0,
         .num_threads = s->num_threads,
         .level = s->level,
         .progress = s->progress};
     if (c->transport->rank == 0) settings.sink = bsw_memory_sink(&c->truth);
     BSW_TRY(bsw_truth_run(&settings, c->transport, &stats, err));
-    c->stats.num_queries = stats.num_queries;
-    c->stats.truth_seconds = stats.seconds;
+    c->stats.truth_seconds += stats.seconds;
+    return BSW_OK;
+}
+
+static struct bsw_calibrate_lists lists_of(const struct calibration *c)
+{
+    return (struct bsw_calibrate_lists){.truth = &c->truth,
+                                        .own = c->rows.ids,
+                                        .is_copy = c->is_copy,
+                                        .k = c->k,
+                                        .num_skipped = c->num_skipped,
+                                        .own_is_nearest = c->manifest.metric != BSW_METRIC_IP,
+                                        .has_all = c->truth.k == num_good(c),
+                                        .keeps_copies = c->keeps_copies};
+}
+
+// Rank 0: which queries count. Those whose places copies of their rows have taken do not, unless
+// there are no others.
+static enum bsw_status count_queries(struct calibration *c, int *is_enough, struct bsw_error *err)
+{
+    struct bsw_calibrate_lists lists = lists_of(c);
+    struct bsw_calibrate_found all, different;
+    BSW_TRY(bsw_calibrate_count(&lists, &all, &different, err));
+    *is_enough = lists.has_all || 2 * all.num_queries >= c->truth.num_queries;
+    if (all.num_sought == 0) {
+        lists.keeps_copies = c->keeps_copies = 1;
+        BSW_TRY(bsw_calibrate_count(&lists, &all, &different, err));
+    }
+    c->stats.num_queries = all.num_queries;
+    return BSW_OK;
+}
+
+static enum bsw_status find_truth(struct calibration *c, struct bsw_error *err)
+{
+    const struct bsw_message message = {.kind = BSW_MESSAGE_CALIBRATE_GOES_ON, .name = "copies"};
+    int is_enough = 0;
+    for (size_t i = 0; i < sizeof places_of_copies / sizeof *places_of_copies && !is_enough; i++) {
+        c->num_places = places_of_copies[i];
+        c->keeps_copies = 0;
+        BSW_TRY(run_truth(c, err));
+        enum bsw_status status =
+            c->transport->rank == 0 ? count_queries(c, &is_enough, err) : BSW_OK;
+        BSW_TRY(bsw_transport_agree(c->transport, status, err));
+        status = bsw_share_record(c->transport, &message, &is_enough, sizeof is_enough, err);
+        BSW_TRY(bsw_transport_agree(c->transport, status, err));
+    }
     return BSW_OK;
 }
 
@@ -207,7 +281,7 @@ static enum bsw_status plan_steps(struct calibration *c, struct bsw_error *err)
     const struct bsw_message message = {.kind = BSW_MESSAGE_CALIBRATE_STEPS, .name = "steps"};
     enum bsw_status status = BSW_OK;
     if (c->transport->rank == 0)
-        status = bsw_calibrate_steps_make(&c->manifest, c->queries, c->settings.level,
+        status = bsw_calibrate_steps_make(&c->manifest, c->queries, c->is_copy, c->settings.level,
                                           c->settings.num_threads, &c->steps, err);
     BSW_TRY(bsw_transport_agree(c->transport, status, err));
     status = bsw_share_record(c->transport, &message, &c->steps, sizeof c->steps, err);
@@ -220,8 +294,7 @@ static enum bsw_status open_search(struct calibration *c, struct bsw_error *err)
     const struct bsw_calibrate_settings *s = &c->settings;
     uint64_t most =
         has_exact_keys(c) ? c->k : c->k * bsw_calibrate_oversamples[BSW_CALIBRATE_OVERSAMPLES - 1];
-    uint64_t good = c->manifest.num_rows - c->manifest.dropped_rows;
-    most = most + num_left_out(c) < good ? most + num_left_out(c) : good;
+    most = most + num_left_out(c) < num_good(c) ? most + num_left_out(c) : num_good(c);
     const struct bsw_search_options options = {.index = s->index,
                                                .request = {.k = most,
                                                            .oversample = 1,
@@ -235,26 +308,28 @@ static enum bsw_status open_search(struct calibration *c, struct bsw_error *err)
     return bsw_search_open(&c->search, c->transport, &options, err);
 }
 
+static double share(const struct bsw_calibrate_found *found, int x)
+{
+    return (double)found->num_found[x] / (double)found->num_sought;
+}
+
 // Entries of a search.
 static enum bsw_status take_entries(struct calibration *c, const struct bsw_probe_settings *probe,
                                     struct bsw_error *err)
 {
-    const struct bsw_calibrate_lists lists = {.truth = &c->truth,
-                                              .candidates = &c->candidates,
-                                              .own = c->rows.ids,
-                                              .k = c->k,
-                                              .num_skipped = c->num_skipped};
-    uint64_t found[BSW_CALIBRATE_OVERSAMPLES];
+    struct bsw_calibrate_lists lists = lists_of(c);
+    struct bsw_calibrate_found all, different;
     int num = has_exact_keys(c) ? 1 : BSW_CALIBRATE_OVERSAMPLES;
     double margin = c->by_rows && !has_exact_keys(c) ? ROWS_MARGIN : 1;
-    double num_true = (double)c->k * (double)c->stats.num_queries;
-    BSW_TRY(bsw_calibrate_count(&lists, found, err));
+    lists.candidates = &c->candidates;
+    BSW_TRY(bsw_calibrate_count(&lists, &all, &different, err));
     for (int x = 0; x < num; x++) {
+        double of_all = share(&all, x), of_different = share(&different, x);
         const struct bsw_calibration_entry entry = {
             .probe = probe->probe > 0 ? probe->probe : c->manifest.lists.count,
             .ratio = probe->ratio,
             .oversample = bsw_calibrate_oversamples[x] * margin,
-            .recall = (double)found[x] / num_true,
+            .recall = of_all < of_different ? of_all : of_different,
             .rows_a_query = bsw_search_stats(&c->search).rows_a_query,
             .scan_dims = probe->scan_dims};
         c->table.entries[c->table.num_entries++] = entry;
@@ -373,6 +448,7 @@ static void deinit(struct calibration *c)
 {
     bsw_search_close(&c->search);
     bsw_calibrate_rows_deinit(&c->rows);
+    bsw_free(&c->is_copy);
     bsw_results_deinit(&c->truth);
     bsw_results_deinit(&c->candidates);
     bsw_calibration_deinit(&c->table);

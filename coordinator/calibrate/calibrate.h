@@ -5,7 +5,10 @@
 //
 // Queries are rows of the corpus, each left out of its own answer, or a file of the user's. Rows
 // lie closer to their neighbours than queries do that are no rows; so of a row the nearest k are
-// left out, too, and the k behind them are to be found.
+// left out, too, and the k behind them are to be found. Of a row with copies one is drawn, and the
+// others are left out of its answer, like itself: where most of a corpus is one row, searches for
+// that one find all in a list, whatever others find. A recall of the user's queries is the lesser
+// of two, of all of them and of the different ones.
 //
 // Exact neighbours come from a ground truth; then searches without refinement look at more and more
 // lists, and give each query's best candidates by key, in order: what refinement of the first k * x
@@ -41,7 +44,9 @@ struct bsw_calibrate_settings {
 
 // Of rank 0.
 struct bsw_calibrate_stats {
-    uint64_t num_queries, k;
+    uint64_t num_queries, k; // that count
+    uint64_t num_different;  // of the rows that were drawn, or of the user's queries
+    uint64_t num_wanted;     // rows to draw: more than num_different where no more differ
     uint32_t num_searches, num_entries; // 0 entries: too few rows for a table
     double least_recall, best_recall;   // of the entries
     double truth_seconds, seconds;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of a corpus that are its queries: one of each of so many equal strata, chosen by an
-// integer hash, bad ones left out, in a file of vectors that is there as long as it is needed.
+// The rows of a corpus that are its queries, in a file of vectors that is there as long as it is
+// needed: one of each of so many equal strata, chosen by an integer hash. In place of bad ones, and
+// of copies of those that are drawn, others come, as long as there are some among 256 rows a
+// stratum: of a corpus of 99 % copies these have enough.
 #ifndef BITSWEEP_COORDINATOR_CALIBRATE_ROWS_H
 #define BITSWEEP_COORDINATOR_CALIBRATE_ROWS_H
 
@@ -12,8 +14,9 @@
 
 struct bsw_calibrate_rows {
     char path[BSW_PATH_BYTES]; // "" until it was made
-    uint64_t *ids;             // [num_rows]: of the source, ascending; owned
+    uint64_t *ids;             // [num_rows]: of the source; owned
     uint64_t num_rows;         // 0: no good row was drawn, and there is no file
+    uint64_t num_wanted;       // more than num_rows: no others were found
 };
 
 // The name of the file, the same on all ranks. encode removes files of such names that a killed run

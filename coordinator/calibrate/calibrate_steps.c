@@ -30,7 +30,7 @@ static uint32_t num_targets(const struct bsw_manifest *manifest)
 
 // ---- ratios ----
 
-// Some of the queries, spread over the file.
+// Some of the queries that are no copies, spread over the file.
 struct some_queries {
     size_t count;
     uint32_t dims;
@@ -38,24 +38,36 @@ struct some_queries {
     float *factors; // [count]
 };
 
-static enum bsw_status read_queries(const struct bsw_manifest *manifest, const bsw_vectors *vectors,
-                                    enum bsw_cpu_level level, struct some_queries *out,
-                                    struct bsw_error *err)
+// Which of them, [MOST_QUERIES] at most; returns how many.
+static size_t choose_queries(uint64_t num, const unsigned char *is_copy, uint64_t *chosen)
 {
-    uint64_t num = bsw_vectors_num_rows(vectors);
+    uint64_t different = 0, at = 0;
+    for (uint64_t i = 0; i < num; i++) different += !is_copy || !is_copy[i];
+    size_t count = different < MOST_QUERIES ? (size_t)different : MOST_QUERIES, taken = 0;
+    for (uint64_t i = 0; i < num && taken < count; i++) {
+        if (is_copy && is_copy[i]) continue;
+        if (at++ == bsw_part_first(different, taken, count)) chosen[taken++] = i;
+    }
+    return count;
+}
+
+static enum bsw_status read_queries(const struct bsw_manifest *manifest, const bsw_vectors *vectors,
+                                    const unsigned char *is_copy, enum bsw_cpu_level level,
+                                    struct some_queries *out, struct bsw_error *err)
+{
+    uint64_t chosen[MOST_QUERIES];
     double norms[MOST_QUERIES];
     size_t row_bytes = bsw_vectors_row_bytes(vectors);
     unsigned char *numbers;
-    out->count = num < MOST_QUERIES ? (size_t)num : MOST_QUERIES;
+    out->count = choose_queries(bsw_vectors_num_rows(vectors), is_copy, chosen);
     out->dims = bsw_vectors_dims(vectors);
     BSW_TRY(bsw_allocate(&out->rows, out->count * out->dims, sizeof *out->rows, "queries", err));
     BSW_TRY(bsw_allocate(&out->factors, out->count, sizeof *out->factors, "queries", err));
     BSW_TRY(bsw_allocate(&numbers, out->count, row_bytes, "queries", err));
     enum bsw_status status = BSW_OK;
     for (size_t i = 0; i < out->count && status == BSW_OK; i++)
-        status = bsw_vectors_read(
-            vectors, bsw_vectors_first_row(vectors) + bsw_part_first(num, i, out->count), 1,
-            numbers + i * row_bytes, err);
+        status = bsw_vectors_read(vectors, bsw_vectors_first_row(vectors) + chosen[i], 1,
+                                  numbers + i * row_bytes, err);
     if (status == BSW_OK)
         bsw_prepare_rows(bsw_encode_table_get(level), manifest->metric, bsw_vectors_type(vectors),
                          numbers, out->count, out->dims, out->rows, norms, out->factors, NULL);
@@ -126,12 +138,13 @@ static void put_ratios(const struct bsw_manifest *manifest, const struct some_qu
 }
 
 static enum bsw_status make_ratios(const struct bsw_manifest *manifest, const bsw_vectors *vectors,
-                                   enum bsw_cpu_level level, int num_threads,
-                                   struct bsw_calibrate_steps *out, struct bsw_error *err)
+                                   const unsigned char *is_copy, enum bsw_cpu_level level,
+                                   int num_threads, struct bsw_calibrate_steps *out,
+                                   struct bsw_error *err)
 {
     struct some_queries queries = {0};
     double *ratios = NULL;
-    enum bsw_status status = read_queries(manifest, vectors, level, &queries, err);
+    enum bsw_status status = read_queries(manifest, vectors, is_copy, level, &queries, err);
     if (status == BSW_OK)
         status = bsw_allocate(&ratios, num_targets(manifest) * queries.count, sizeof *ratios,
                               "ratios", err);
@@ -160,8 +173,9 @@ static void choose_scan_dims(const struct bsw_manifest *manifest, struct bsw_cal
 // ---- steps ----
 
 enum bsw_status bsw_calibrate_steps_make(const struct bsw_manifest *manifest, const char *queries,
-                                         enum bsw_cpu_level level, int num_threads,
-                                         struct bsw_calibrate_steps *out, struct bsw_error *err)
+                                         const unsigned char *is_copy, enum bsw_cpu_level level,
+                                         int num_threads, struct bsw_calibrate_steps *out,
+                                         struct bsw_error *err)
 {
     bsw_vectors *vectors;
     enum bsw_status status = BSW_OK;
@@ -169,7 +183,7 @@ enum bsw_status bsw_calibrate_steps_make(const struct bsw_manifest *manifest, co
     choose_scan_dims(manifest, out);
     BSW_TRY(bsw_queries_open(queries, BSW_ALL_ROWS, &vectors, err));
     if (manifest->metric != BSW_METRIC_IP)
-        status = make_ratios(manifest, vectors, level, num_threads, out, err);
+        status = make_ratios(manifest, vectors, is_copy, level, num_threads, out, err);
     else
         for (uint32_t t = 0; t < num_targets(manifest); t++)
             out->steps[out->num_steps++].probe = num_lists_of[t];

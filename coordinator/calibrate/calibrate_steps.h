@@ -24,9 +24,11 @@ struct bsw_calibrate_steps {
     uint32_t scan_dims[BSW_CALIBRATE_MOST_DIMS]; // ascending; besides all dimensions
 };
 
-// queries: a file, of as many dimensions as the rows.
+// queries: a file, of as many dimensions as the rows; is_copy [queries]: those that are passed
+// over, or NULL.
 enum bsw_status bsw_calibrate_steps_make(const struct bsw_manifest *manifest, const char *queries,
-                                         enum bsw_cpu_level level, int num_threads,
-                                         struct bsw_calibrate_steps *out, struct bsw_error *err);
+                                         const unsigned char *is_copy, enum bsw_cpu_level level,
+                                         int num_threads, struct bsw_calibrate_steps *out,
+                                         struct bsw_error *err);
 
 #endif

@@ -59,7 +59,8 @@ static const struct bsw_option option_rows[] = {
            .help = "order rows by the nearest of N centroids, so that a search can look at a part "
                    "of them; auto: by the number of rows"),
     OPTION("residual", settings.residuals, .choices = "auto|yes|no", .default_text = "auto",
-           .help = "with lists: code rows less their centroids; auto: pq, saq below 2.5 bits"),
+           .help = "with lists: code rows less their centroids; auto: pq; saq below 2.5 bits if "
+                   "rows of a sample find more so"),
     OPTION("calibrate", calibrate, .value_name = "N|off",
            .help = "with lists: N rows as queries, for the table that search --recall takes its "
                    "settings from [1000, or a tenth of the rows]"),
@@ -142,12 +143,12 @@ static void report_lists(struct bsw_facts *f, const struct encode_options *o,
         bsw_list_sizes_facts(f, &s->lists);
     else
         bsw_fact_integer(f, "lists", 0, NULL);
-    bsw_fact_flag(f, "residual", s->is_residual, "; codes are of residuals");
     if (has_lists && o->settings.code.model && !s->codec->table->has_model) {
         bsw_fact_flag(f, "lists_of_model", s->has_model_lists, "; the model's lists");
         if (!s->has_model_lists) bsw_facts_say(f, "; new lists, not the model's");
     }
     bsw_fact_real(f, "lists_seconds", s->lists_seconds, has_lists ? ", made in %.2f s\n" : NULL);
+    bsw_residual_facts(f, "residuals: ", s->is_residual, s->residual_recall, s->plain_recall);
 }
 
 static void report(const struct bsw_transport *transport, const struct encode_options *o,

@@ -57,7 +57,10 @@ enum bsw_status bsw_encode_fields_make(const struct bsw_encode_settings *setting
     bsw_journal_field_count(out, "seed", code->seed);
     bsw_journal_field_count(out, "shards", s->shards);
     bsw_journal_field_count(out, "lists", manifest->lists.count);
-    bsw_journal_field_text(out, "residual", manifest->lists.is_residual ? "yes" : "no");
+    bsw_journal_field_text(out, "residual",
+                           bsw_encode_chooses_residuals(s, manifest) ? "auto"
+                           : manifest->lists.is_residual             ? "yes"
+                                                                     : "no");
     bsw_journal_field_text(out, "copy-vectors", s->copy_vectors ? "on" : "off");
     bsw_journal_field_text(out, "drop-bad-rows", s->drop_bad_rows ? "on" : "off");
     return BSW_OK;

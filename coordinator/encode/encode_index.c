@@ -76,11 +76,13 @@ static enum bsw_status check_shards(const struct encode_job *job, struct bsw_err
     return BSW_OK;
 }
 
-int bsw_encode_has_residuals(const struct bsw_codec *codec, double bits)
+int bsw_encode_chooses_residuals(const struct bsw_encode_settings *s,
+                                 const struct bsw_manifest *manifest)
 {
-    const struct bsw_codec_table *table = codec->table;
-    return table->has_residuals &&
-           (table->always_residuals || (bits > 0 && bits < BSW_RESIDUAL_BITS));
+    const struct bsw_codec_table *table = s->codec->table;
+    return manifest->lists.count > 0 && s->residuals == BSW_RESIDUALS_AUTO &&
+           table->has_residuals && !table->always_residuals && !s->code.model && s->code.bits > 0 &&
+           s->code.bits < BSW_RESIDUAL_BITS;
 }
 
 // How many lists there will be; their centroids too, where a model has them.
@@ -107,7 +109,7 @@ static enum bsw_status settle_residuals(const struct bsw_encode_settings *s,
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--residual yes: codec %s has no residuals, saq and pq have",
                         bsw_codec_name(s->codec));
-    int is_auto = lists->is_residual || bsw_encode_has_residuals(s->codec, s->code.bits);
+    int is_auto = lists->is_residual || s->codec->table->always_residuals;
     lists->is_residual = lists->count > 0 && can && s->residuals != BSW_RESIDUALS_NO &&
                          (s->residuals == BSW_RESIDUALS_YES || is_auto);
     return BSW_OK;
@@ -176,43 +178,18 @@ static enum bsw_status make_fields(const struct encode_job *job, struct bsw_jour
                                   out, err);
 }
 
-// A sample of residuals finds its rows' centroids.
-static enum bsw_status open_assigner(const struct encode_job *job, struct bsw_sample *sample,
-                                     struct bsw_error *err)
-{
-    const struct bsw_manifest_lists *lists = &job->manifest.lists;
-    const struct bsw_list_assigner_needs needs = {.metric = job->manifest.metric,
-                                                  .type = bsw_vectors_type(job->vectors),
-                                                  .dims = bsw_vectors_dims(job->vectors),
-                                                  .centroids = lists->centroids,
-                                                  .num_lists = lists->count,
-                                                  .level = job->settings.level,
-                                                  .num_threads = omp_get_max_threads()};
-    if (!lists->is_residual) return BSW_OK;
-    sample->centroids = lists->centroids;
-    return bsw_list_assigner_open(&needs, &sample->assigner, err);
-}
-
-// Everything the manifest says of the codes, from a sample of the rows or the model.
 static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
 {
     const struct bsw_encode_settings *s = &job->settings;
-    const struct bsw_codec_table *codec = s->codec->table;
-    struct bsw_manifest *manifest = &job->manifest;
-    uint32_t dims = bsw_vectors_dims(job->vectors);
-    struct bsw_sample sample;
-    if (!codec->needs_sample) return codec->train(&s->code, dims, NULL, &job->model, manifest, err);
-    BSW_TRY(bsw_sample_create(job->vectors, manifest->metric, s->level, &sample, err));
-    sample.progress = s->progress;
-    enum bsw_status status = bsw_sample_leave_out(&sample, err);
-    if (status == BSW_OK) status = open_assigner(job, &sample, err);
-    if (status == BSW_OK)
-        status = codec->train(&s->code, dims, &sample, &job->model, manifest, err);
-    if (status == BSW_OK && s->measure)
-        status = s->measure(job->vectors, &sample.far, s->level, manifest, err);
-    bsw_list_assigner_close(&sample.assigner);
-    bsw_sample_deinit(&sample);
-    return status;
+    const struct bsw_encode_training training = {
+        .vectors = job->vectors,
+        .code = &s->code,
+        .model = &job->model,
+        .level = s->level,
+        .progress = s->progress,
+        .measure = s->measure,
+        .chooses_residuals = bsw_encode_chooses_residuals(s, &job->manifest)};
+    return bsw_encode_train(&training, &job->manifest, err);
 }
 
 // Rank 0: the manifest without digests, of an earlier run or trained, on disk before a block is.
@@ -475,6 +452,8 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
         .num_shards = manifest->num_shards,
         .lists = job->lists.sizes,
         .is_residual = manifest->lists.is_residual,
+        .residual_recall = manifest->lists.residual_recall,
+        .plain_recall = manifest->lists.plain_recall,
         .has_model_lists = job->has_model_lists,
         .codec = manifest->codec,
         .metric = manifest->metric,

@@ -18,6 +18,7 @@
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
 #include "coordinator/encode/encode_lists.h"
+#include "coordinator/encode/encode_training.h"
 #include "coordinator/job/device_choice.h"
 #include "coordinator/job/job_events.h"
 #include "shard/codecs/codec.h"
@@ -25,18 +26,11 @@
 #define BSW_ENCODE_MIN_BITS 1.0
 #define BSW_ENCODE_MAX_BITS 8.0
 
-// Whether codes of an index with lists are of rows less their centroids. AUTO: where the codec can
-// and has fewer than BSW_RESIDUAL_BITS bits a dimension; with more there is little to gain.
+// Whether codes of an index with lists are of rows less their centroids. AUTO: as the codec or its
+// model says; without a word, below BSW_RESIDUAL_BITS bits a dimension, as encode_training.h
+// measures it; with more bits there is little to gain.
 enum bsw_residuals { BSW_RESIDUALS_AUTO, BSW_RESIDUALS_YES, BSW_RESIDUALS_NO };
 #define BSW_RESIDUAL_BITS 2.5
-int bsw_encode_has_residuals(const struct bsw_codec *codec, double bits); // AUTO, with lists
-
-// Sets manifest->check of codes whose training is done, on rank 0:
-// coordinator/calibrate/code_check.h.
-typedef enum bsw_status (*bsw_code_measure)(const bsw_vectors *vectors,
-                                            const struct bsw_sample_far *far,
-                                            enum bsw_cpu_level level, struct bsw_manifest *manifest,
-                                            struct bsw_error *err);
 
 // The same on all ranks but for progress and level. Texts are borrowed. What is 0 or NULL is left
 // to the defaults of the command.
@@ -61,13 +55,18 @@ struct bsw_encode_settings {
     const struct bsw_job_events *events; // borrowed, or NULL
 };
 
+// Whether that is measured: the settings are complete, the manifest has its number of lists.
+int bsw_encode_chooses_residuals(const struct bsw_encode_settings *settings,
+                                 const struct bsw_manifest *manifest);
+
 // On rank 0. On the others only what they know.
 struct bsw_encode_stats {
     uint64_t num_rows, num_dropped_rows;
     uint32_t dims, num_shards;
     struct bsw_list_sizes lists;
     int is_residual;
-    int has_model_lists; // lists are those of settings' model
+    double residual_recall, plain_recall; // as the manifest's lists have them
+    int has_model_lists;                  // lists are those of settings' model
     const struct bsw_codec *codec;
     enum bsw_metric metric;
     char segments[512];      // "32x4,96x2"

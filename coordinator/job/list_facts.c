@@ -65,6 +65,21 @@ void bsw_list_sizes_facts(struct bsw_facts *facts, const struct bsw_list_sizes *
     bsw_fact_bytes(facts, "lists_files_bytes", sizes->file_bytes, ", .lists files %s");
 }
 
+void bsw_residual_facts(struct bsw_facts *facts, const char *begin, int is_residual,
+                        double residual_recall, double plain_recall)
+{
+    int is_measured = residual_recall > 0 || plain_recall > 0;
+    bsw_fact_flag(facts, "residual", is_residual, NULL);
+    if (!is_residual && !is_measured) return;
+    bsw_facts_say(facts, "%s%s", begin, is_residual ? "yes" : "no");
+    if (is_measured) {
+        bsw_fact_real(facts, "residual_recall", residual_recall,
+                      ", recall of the sample %.3f with");
+        bsw_fact_real(facts, "plain_recall", plain_recall, ", %.3f without");
+    }
+    bsw_facts_say(facts, "\n");
+}
+
 void bsw_list_facts(struct bsw_facts *facts, const struct bsw_manifest *manifest,
                     const char *folder)
 {
@@ -81,6 +96,7 @@ void bsw_list_facts(struct bsw_facts *facts, const struct bsw_manifest *manifest
         bsw_fact_integer(facts, "lists", manifest->lists.count, "%d lists");
         bsw_fact_text(facts, "lists_note", err.message, "; rows unknown: %s");
     }
-    bsw_fact_flag(facts, "residual", manifest->lists.is_residual, "; codes are of residuals");
     bsw_facts_say(facts, "\n");
+    bsw_residual_facts(facts, "  residuals ", manifest->lists.is_residual,
+                       manifest->lists.residual_recall, manifest->lists.plain_recall);
 }

@@ -25,7 +25,12 @@ enum bsw_status bsw_list_sizes_read(const struct bsw_manifest *manifest, const c
 // "20 lists of 7 to 900 rows, median 310; centroids 2 kB, .lists files 90 kB"
 void bsw_list_sizes_facts(struct bsw_facts *facts, const struct bsw_list_sizes *sizes);
 
-// The line of an index, also where files are missing or damaged: it says so.
+// "no, recall of the sample 0.830 with, 0.950 without", where there are residuals or that was
+// measured. begin: the text before it; recalls 0: not measured.
+void bsw_residual_facts(struct bsw_facts *facts, const char *begin, int is_residual,
+                        double residual_recall, double plain_recall);
+
+// The lines of an index, also where files are missing or damaged: it says so.
 void bsw_list_facts(struct bsw_facts *facts, const struct bsw_manifest *manifest,
                     const char *folder);
 

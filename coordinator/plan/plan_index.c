@@ -45,7 +45,7 @@ static enum bsw_status place_rows(const struct bsw_plan_settings *o, struct bsw_
     BSW_TRY(bsw_encode_settle_lists(o->lists, "the index", o->rows, (uint32_t)o->dims,
                                     &manifest->lists.count, err));
     manifest->lists.is_residual =
-        manifest->lists.count > 0 && bsw_encode_has_residuals(manifest->codec, o->bits);
+        manifest->lists.count > 0 && manifest->codec->table->always_residuals;
     manifest->lists.has_ordered_vectors = manifest->lists.count > 0; // of a copy
     for (uint32_t s = 0; s < manifest->num_shards; s++) {
         struct bsw_shard_entry *entry = &manifest->shards[s];

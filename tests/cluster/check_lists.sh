@@ -149,6 +149,24 @@ check "info of a GPU" "$program" info "$folder/one" --gpu-memory 80G --probe 5
 cp "$folder/stdout" "$folder/info"
 check "counts what lists take there" grep -qE 'of 80 GB|of 7[0-9.]+ GB: codes .*, items of lists [0-9].*, centroids [0-9]' "$folder/info"
 
+# ---- residuals, where nobody has asked for them ----
+
+check "one cloud" "$program" synth --count 4000 --dims 64 --seed 6 --out "$folder/cloud.fbin"
+encode=(encode --metric cosine --bits 2 --lists 50 --calibrate off --force)
+check "residuals of a cloud" "$program" "${encode[@]}" --base "$folder/cloud.fbin" --index "$folder/one"
+cp "$folder/stdout" "$folder/told"
+check "there are none" grep -qE '^residuals: no, recall of the sample 0\.[0-9]+ with, 0\.[0-9]+ without$' "$folder/told"
+check "info of it" "$program" info "$folder/one"
+cp "$folder/stdout" "$folder/info"
+check "says so, too" grep -qxF "$(sed -n 's/^residuals:/  residuals/p' "$folder/told")" "$folder/info"
+next_level
+check "the same on $most_ranks ranks, $level" on "$most_ranks" "${encode[@]}" --base "$folder/cloud.fbin" --threads 3 \
+    --level "$level" --index "$folder/other" --quiet
+check "the same index" diff -r "$folder/one" "$folder/other"
+check "residuals of clusters" "$program" "${encode[@]}" --base "$folder/rows.fbin" --index "$folder/one"
+cp "$folder/stdout" "$folder/told"
+check "there are some" grep -qE '^residuals: yes, recall of the sample 0\.[0-9]+ with, 0\.[0-9]+ without$' "$folder/told"
+
 # ---- rows that are left out ----
 
 rows=$folder/rows.fbin vectors=$folder/vectors.fbin
@@ -284,6 +302,40 @@ check "which were not measured" test "$(grep -c recall_calibrated "$folder/first
 check "of the user's queries" "$program" calibrate "$folder/late" --queries "$vectors" --quiet
 check "one at once" "$program" "${encode[@]}" --lists 30 --calibrate-queries "$vectors"
 check "the same table of queries" diff -r "$folder/one" "$folder/late"
+# 600 rows, and 5400 copies of the last.
+copies=$folder/copies.fbin
+head -c $((8 + 600 * 180)) "$rows" >"$copies"
+tail -c 180 "$copies" >"$folder/copy"
+(cd "$folder" && printf 'copy%.0s ' {1..5400} | xargs cat) >>"$copies"
+put "$copies" 0 '\x70\x17\0\0'
+encode=(encode --base "$copies" --metric l2 --lists auto --force)
+check "a table of copies" "$program" "${encode[@]}" --calibrate 200 --index "$folder/one"
+cp "$folder/stdout" "$folder/told"
+check "says how many there are" grep -qE '^calibrated with 199 queries, ' "$folder/told"
+check "on $most_ranks ranks" on "$most_ranks" "${encode[@]}" --calibrate 200 --threads 3 --index "$folder/other" --quiet
+check "the same table" diff -r "$folder/one" "$folder/other"
+check "ground truth of copies" "$program" groundtruth --base "$copies" --queries "$vectors" --metric l2 --k 10 \
+    --out "$folder/truth" --force --quiet
+check "a recall where most rows are copies" search_facts "$folder/one" --recall 0.9
+at_least "recall of 0.9 where most rows are copies" "$(recall_of "$folder/first")" 0.87
+check "a table of all that differ" "$program" "${encode[@]}" --calibrate 700 --index "$folder/one"
+cp "$folder/stdout" "$folder/told"
+check "says that there are no more" grep -qE '^calibrated with 599 queries \(no more rows differ\), ' "$folder/told"
+head -c $((8 + 3 * 180)) "$vectors" >"$folder/copied.fbin"
+tail -c 180 "$folder/copied.fbin" >"$folder/copy"
+(cd "$folder" && printf 'copy%.0s ' {1..57} | xargs cat) >>"$folder/copied.fbin"
+put "$folder/copied.fbin" 0 '\x3c\0\0\0'
+check "a table of copied queries" "$program" calibrate "$folder/one" --queries "$folder/copied.fbin"
+cp "$folder/stdout" "$folder/told"
+check "says how many differ" grep -qE '^calibrated with 60 queries \(3 of them different\), ' "$folder/told"
+{ head -c 8 "$copies" && tail -c $((5400 * 180)) "$copies"; } >"$folder/equal.fbin"
+put "$folder/equal.fbin" 0 '\x18\x15\0\0'
+check "a table of equal rows" "$program" encode --base "$folder/equal.fbin" --metric l2 --lists 30 --index "$folder/one" \
+    --force
+cp "$folder/stdout" "$folder/told"
+check "is of one row" grep -qE '^calibrated with 1 queries \(no more rows differ\), .*: recall 1' "$folder/told"
+
+encode=(encode --base "$rows" --metric l2 --force --quiet --index "$folder/one")
 cp "$rows" "$folder/away.fbin"
 for calibrate in 50 off; do
     check "copied rows, calibrate $calibrate" "$program" encode --base "$folder/away.fbin" --metric l2 --lists 30 \

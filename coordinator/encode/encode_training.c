@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/encode/encode_training.h"
+
+#include <omp.h>
+
+#include "coordinator/encode/code_recall.h"
+
+// A sample of residuals finds its rows' centroids.
+static enum bsw_status open_assigner(const struct bsw_encode_training *training,
+                                     const struct bsw_manifest *manifest, struct bsw_sample *sample,
+                                     struct bsw_error *err)
+{
+    const struct bsw_manifest_lists *lists = &manifest->lists;
+    const struct bsw_list_assigner_needs needs = {.metric = manifest->metric,
+                                                  .type = bsw_vectors_type(training->vectors),
+                                                  .dims = bsw_vectors_dims(training->vectors),
+                                                  .centroids = lists->centroids,
+                                                  .num_lists = lists->count,
+                                                  .level = training->level,
+                                                  .num_threads = omp_get_max_threads()};
+    if (!lists->is_residual) return BSW_OK;
+    sample->centroids = lists->centroids;
+    return bsw_list_assigner_open(&needs, &sample->assigner, err);
+}
+
+// A pass over the sample then gives rows as they are again.
+static enum bsw_status train(const struct bsw_encode_training *training, struct bsw_sample *sample,
+                             struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    enum bsw_status status = open_assigner(training, manifest, sample, err);
+    if (status == BSW_OK)
+        status = manifest->codec->table->train(training->code, bsw_vectors_dims(training->vectors),
+                                               sample, training->model, manifest, err);
+    bsw_list_assigner_close(&sample->assigner);
+    sample->centroids = sample->mean = NULL;
+    return status;
+}
+
+// Trains both kinds; recalls [2]: of codes of rows, of residuals.
+static enum bsw_status try_both(const struct bsw_encode_training *training,
+                                struct bsw_sample *sample, const struct bsw_code_recall *measure,
+                                struct bsw_manifest *kinds, double *recalls, struct bsw_error *err)
+{
+    for (int kind = 0; kind < 2; kind++) {
+        kinds[kind].lists.is_residual = kind;
+        BSW_TRY(train(training, sample, &kinds[kind], err));
+        BSW_TRY(bsw_code_recall_of(measure, &kinds[kind], &recalls[kind], err));
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status choose(const struct bsw_encode_training *training, struct bsw_sample *sample,
+                              const struct bsw_code_recall *measure, struct bsw_manifest *manifest,
+                              struct bsw_error *err)
+{
+    struct bsw_manifest kinds[2] = {*manifest, *manifest};
+    double recalls[2] = {0};
+    enum bsw_status status = try_both(training, sample, measure, kinds, recalls, err);
+    int best = recalls[1] >= recalls[0] + BSW_RESIDUAL_MARGIN;
+    if (status == BSW_OK) {
+        *manifest = kinds[best];
+        manifest->lists.plain_recall = recalls[0];
+        manifest->lists.residual_recall = recalls[1];
+        kinds[best].part = NULL;
+    }
+    for (int kind = 0; kind < 2; kind++) manifest->codec->free_part(kinds[kind].part);
+    return status;
+}
+
+enum bsw_status bsw_encode_train(const struct bsw_encode_training *training,
+                                 struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    struct bsw_sample sample;
+    struct bsw_code_recall measure = {0};
+    if (!manifest->codec->table->needs_sample)
+        return manifest->codec->table->train(training->code, bsw_vectors_dims(training->vectors),
+                                             NULL, training->model, manifest, err);
+    BSW_TRY(bsw_sample_create(training->vectors, manifest->metric, training->level, &sample, err));
+    sample.progress = training->progress;
+    enum bsw_status status = bsw_sample_leave_out(&sample, err);
+    if (status == BSW_OK && training->chooses_residuals)
+        status = bsw_code_recall_init(&measure, manifest, &sample, err);
+    if (status == BSW_OK)
+        status = measure.num_rows > 0 ? choose(training, &sample, &measure, manifest, err)
+                                      : train(training, &sample, manifest, err);
+    if (status == BSW_OK && training->measure)
+        status = training->measure(training->vectors, &sample.far, training->level, manifest, err);
+    bsw_code_recall_deinit(&measure);
+    bsw_sample_deinit(&sample);
+    return status;
+}
