@@ -43,7 +43,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("metric", settings.metric, .choices = "cosine|ip|l2",
            .help = BSW_METRIC_HELP "; xfbq and rbe know cosine alone"),
     OPTION("segments", settings.code.segments, .value_name = "auto|32x4,96x2",
-           .help = "saq: dims x bits of each segment [auto]"),
+           .help = "saq: dims x bits of each segment; 0 bits leave the last axes out [auto]"),
     OPTION("axes", axes, .choices = "principal|random", .default_text = "principal",
            .help = "saq: axes of the frame"),
     OPTION("scale", scale, .value_name = "auto|X", .default_text = "auto",

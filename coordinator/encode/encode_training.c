@@ -67,6 +67,39 @@ static enum bsw_status choose(const struct bsw_encode_training *training, struct
     return status;
 }
 
+// Trains another way and measures it; it stays where it is better.
+static enum bsw_status try_other(const struct bsw_encode_training *training,
+                                 struct bsw_sample *sample, struct bsw_manifest *best,
+                                 struct bsw_error *err)
+{
+    struct bsw_manifest other = *best;
+    other.part = NULL;
+    other.row_dims = other.code_rule = 0;
+    enum bsw_status status = train(training, sample, &other, err);
+    if (status == BSW_OK)
+        status = training->measure(training->vectors, &sample->far, training->level, &other, err);
+    if (status == BSW_OK && other.check.recall >= best->check.recall + BSW_VARIANT_MARGIN) {
+        struct bsw_manifest before = *best;
+        *best = other;
+        other = before;
+    }
+    if (other.codec->free_part) other.codec->free_part(other.part);
+    return status;
+}
+
+// Where codes of the sample are poor, other ways to train are tried.
+static enum bsw_status vary(const struct bsw_encode_training *training, struct bsw_sample *sample,
+                            struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    struct bsw_codec_settings code = *training->code;
+    struct bsw_encode_training other = *training;
+    const struct bsw_codec_table *table = manifest->codec->table;
+    other.code = &code;
+    while (bsw_code_check_is_low(&manifest->check) && table->vary && table->vary(&code))
+        BSW_TRY(try_other(&other, sample, manifest, err));
+    return BSW_OK;
+}
+
 enum bsw_status bsw_encode_train(const struct bsw_encode_training *training,
                                  struct bsw_manifest *manifest, struct bsw_error *err)
 {
@@ -85,6 +118,7 @@ enum bsw_status bsw_encode_train(const struct bsw_encode_training *training,
                                       : train(training, &sample, manifest, err);
     if (status == BSW_OK && training->measure)
         status = training->measure(training->vectors, &sample.far, training->level, manifest, err);
+    if (status == BSW_OK && training->measure) status = vary(training, &sample, manifest, err);
     bsw_code_recall_deinit(&measure);
     bsw_sample_deinit(&sample);
     return status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains codes on rank 0: everything the manifest says of them, from a sample of the rows or the
 // model. Where that is left to the data, codes are trained twice, as residuals and not, and the
-// better ones stay.
+// better ones stay; so are codes that find little of a sample, where the codec has another way.
 #ifndef BITSWEEP_COORDINATOR_ENCODE_TRAINING_H
 #define BITSWEEP_COORDINATOR_ENCODE_TRAINING_H
 
@@ -10,6 +10,9 @@
 // Residuals are another kind of code, with no first stage and something to add for every list: they
 // have to find so much more.
 #define BSW_RESIDUAL_MARGIN 0.01
+
+// Another way to train has to find so much more of the sample than the usual one.
+#define BSW_VARIANT_MARGIN 0.01
 
 // Sets manifest->check of codes whose training is done, on rank 0:
 // coordinator/calibrate/code_check.h.

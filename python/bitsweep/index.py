@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import warnings
 import weakref
 from ctypes import Structure, byref, c_char_p, c_void_p, pointer, sizeof
 from typing import Any, Iterator, Optional, Union
@@ -34,6 +35,8 @@ from .settings import fill, flag
 from .vectors import TYPES, Answer, Asked, File, Source, Vectors, empty_answer
 from .watch import Watch
 
+LEAST_RECALL = 0.9  # of the check of codes; less is worth a warning
+
 _WORDS = {
     "lists": {"auto": AUTO},
     "probe": {"all": ALL},
@@ -49,6 +52,8 @@ def _facts(struct: Structure) -> dict[str, Any]:
         value = getattr(struct, name)
         if kind is c_char_p:
             value = value.decode() if value is not None else None
+        elif isinstance(value, bytes):
+            value = value.decode()
         elif name.startswith(("is_", "has_")):
             value = bool(value)
         facts[name] = value
@@ -166,6 +171,7 @@ class Index:
         drop_bad_rows: bool = False,
         force: bool = False,
         resume: bool = False,
+        skip_check: bool = False,
         threads: Optional[int] = None,
         device: Optional[str] = None,
         device_memory: Optional[int] = None,
@@ -184,7 +190,9 @@ class Index:
         an index that is there. resume: goes on where a call with the same vectors and settings was
         stopped or killed, without force; if there was none, it begins. An index that is whole is
         an error all the same.
-        stage_dims and calibrate_rows may be "none".
+        stage_dims and calibrate_rows may be "none". Before the index is made rows of a sample are
+        searched by their codes (info: check_recall); a RuntimeWarning says why they find little,
+        and names rows that lie far from all others. skip_check leaves that out.
 
         progress: a function of (phase, done, total), which may return True to stop the call with
         Error 8; or True: a bar of tqdm if it is installed. Ctrl-C stops it, too.
@@ -219,6 +227,7 @@ class Index:
                     drop_bad_rows=drop_bad_rows,
                     force=force,
                     resume=resume,
+                    skip_check=skip_check,
                     threads=threads,
                     device=device,
                     device_memory=device_memory,
@@ -229,7 +238,17 @@ class Index:
                 watch = Watch(settings, progress)
             with watch:
                 call("bitsweep_encode", path, byref(source.rows), byref(settings), None)
-        return cls(folder, threads=threads, device=device, device_memory=device_memory, comm=comm)
+        ix = cls(folder, threads=threads, device=device, device_memory=device_memory, comm=comm)
+        ix._warn()
+        return ix
+
+    def _warn(self) -> None:
+        """Says what the check of the codes has found, where it is worth a warning."""
+        recall, cause = self._info["check_recall"], self._info["check_cause"]
+        if cause and recall < LEAST_RECALL:
+            cause = f"10-recall@50 of the sample {recall:.4f}: {cause}"
+        if cause:
+            warnings.warn(cause, RuntimeWarning, stacklevel=3)
 
     def search(
         self,
@@ -357,7 +376,8 @@ class Index:
     @property
     def info(self) -> dict[str, Any]:
         """What the index is: num_rows, dropped_rows, first_row, dims, dtype, codec, metric, bits,
-        bytes_per_vector, shards, lists, is_residual, has_vectors, has_calibration."""
+        bytes_per_vector, shards, lists, is_residual, has_vectors, has_calibration, check_recall,
+        check_cause."""
         return dict(self._info)
 
     @property

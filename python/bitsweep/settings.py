@@ -20,7 +20,7 @@ from .library import NONE, Error, path_bytes, shown
 
 _MOST = {c_int: 2**31 - 1, c_uint32: 2**32 - 1, c_uint64: NONE - 1}
 _MAY_BE_0 = {"first_row", "lists", "threads", "device_memory"}
-_FLAGS = {"copy_vectors", "drop_bad_rows", "force", "resume", "exclude_self", "is_unchecked"}
+_FLAGS = {"copy_vectors", "drop_bad_rows", "force", "resume", "exclude_self", "is_unchecked", "skip_check"}
 
 
 def count(

@@ -84,7 +84,7 @@ class Errors(Case):
         for name in ("metric", "codec", "segments", "axes", "rotation", "residual", "device"):
             with self.assertRaisesRegex(TypeError, f"^{name} must be a text, not 3$"):
                 bitsweep.Index.encode(small, folder, **{name: 3})
-        for name in ("copy_vectors", "drop_bad_rows", "force", "resume"):
+        for name in ("copy_vectors", "drop_bad_rows", "force", "resume", "skip_check"):
             with self.assertRaisesRegex(TypeError, f"^{name} must be True or False, not 'no'$"):
                 bitsweep.Index.encode(small, folder, **{name: "no"})
         with self.assertRaisesRegex(TypeError, "^folder must be the name of a file, not 3$"):

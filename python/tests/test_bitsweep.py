@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import unittest
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,34 @@ class Numbers(Case):
                 values = ix.search(x, 10, refine="none")[0]
             self.assertTrue(((values >= least) & (values <= most)).all())
             self.assertTrue((values == met).any())
+
+
+class Checks(Case):
+    """What is said of codes before they are made."""
+
+    def test_good_codes(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ix = bitsweep.Index.encode(self.x, self.folder / "good", metric="l2", force=True)
+        self.assertGreater(ix.info["check_recall"], 0.99)
+        self.assertEqual(ix.info["check_cause"], "")
+        ix.close()
+
+    def test_poor_codes_and_rows_far_out(self) -> None:
+        x = np.random.default_rng(1).standard_normal((2000, 64), dtype=np.float32)
+        poor = {"metric": "l2", "bits": 1, "force": True}
+        with self.assertWarnsRegex(RuntimeWarning, "^10-recall@50 of the sample 0.*too few bits"):
+            ix = bitsweep.Index.encode(x, self.folder / "poor", **poor)
+        self.assertLess(ix.info["check_recall"], 0.9)
+        ix.close()
+        x[77] *= 1e6
+        with self.assertWarnsRegex(RuntimeWarning, "row 77: "):
+            bitsweep.Index.encode(x, self.folder / "far", metric="ip", bits=4).close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ix = bitsweep.Index.encode(x, self.folder / "poor", skip_check=True, **poor)
+        self.assertEqual(ix.info["check_recall"], 0)
+        ix.close()
 
 
 class Files(Case):

@@ -44,6 +44,7 @@ struct bsw_codec_settings {
     int has_radii;        // of product codes: radii of queries' projections (product_radii.h)
     uint64_t seed;
     int may_have_fewer_bits; // set by check_settings: bits is a limit
+    int has_usual_rotation;  // set by check_settings: none was asked for
     int variant;             // of training; 0: the usual one. Set by vary
 };
 

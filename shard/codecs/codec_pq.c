@@ -191,6 +191,7 @@ static enum bsw_status check_settings(struct bsw_codec_settings *o, struct bsw_e
     if (o->bits != 4 && o->bits != 8)
         return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec pq has 4 or 8 a subspace",
                         o->bits);
+    o->has_usual_rotation = !o->rotation && !o->model;
     if (!o->rotation) o->rotation = "opq";
     return BSW_OK;
 }
@@ -451,6 +452,14 @@ static void describe(const struct bsw_manifest *manifest, struct bsw_codec_fact 
         snprintf(out->text + length, sizeof out->text - (size_t)length, " (%u of them 0)", padding);
 }
 
+// A rotation mixes dimensions of different size: small ones are lost beside large ones.
+static int vary(struct bsw_codec_settings *o)
+{
+    if (!o->has_usual_rotation || o->variant++ > 0) return 0;
+    o->rotation = "none";
+    return 1;
+}
+
 static const struct bsw_codec_table table = {
     .metrics = 1u << BSW_METRIC_COSINE | 1u << BSW_METRIC_IP | 1u << BSW_METRIC_L2,
     .has_parts = 1,
@@ -461,6 +470,7 @@ static const struct bsw_codec_table table = {
     .host_encode = "--codec pq",
     .check_settings = check_settings,
     .check_rows = check_rows,
+    .vary = vary,
     .train = train,
     .forecast = forecast,
     .tile_scratch_bytes = tile_scratch_bytes,
