@@ -380,8 +380,9 @@ static void find_cause(struct check *c, const struct bsw_sample_far *far)
                  "of their group");
     else
         snprintf(check->cause, sizeof check->cause,
-                 "too few bits to tell these rows apart: give more --bits, or search with more "
-                 "--oversample");
+                 "too few bits to tell these rows apart: give more --bits%s, or search with more "
+                 "--oversample",
+                 c->manifest->codec->has_tables ? " or --subspaces" : ", try --codec pq");
 }
 
 enum bsw_status bsw_code_check_run(const bsw_vectors *vectors, const struct bsw_sample_far *far,
