@@ -88,7 +88,7 @@ static enum bsw_status run(const struct bsw_program *program, struct bsw_transpo
     return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s'; %s", program->unknown, argv[0], program->hint);
 }
 
-// Of the file of this program, with room for a suffix behind it; -1 and errno, or too long.
+// The file of this program and a suffix behind its name; -1 and errno where that fails.
 static ssize_t own_path(char path[PATH_MAX], const char *suffix)
 {
     size_t room = PATH_MAX - strlen(suffix);
