@@ -69,8 +69,8 @@ enum bsw_status bsw_library_call_begin(struct bsw_library_call *call,
     if (needs->err) call->err = *needs->err;
     call->num_threads = needs->threads > 0 ? needs->threads : call->threads_before;
     if (bsw_fork_is_alone()) call->num_threads = 1;
+    bsw_fork_enter(needs->works ? call->num_threads : 0); // before it has or awaits a lock
     enum bsw_status status = take_ranks(call, needs->ranks);
-    bsw_fork_enter(needs->works ? call->num_threads : 0);
     omp_set_num_threads(call->num_threads);
     call->locale_before = uselocale(plain_locale); // (locale_t)0, where there is none, changes none
     call->caller_before = bsw_caller_set(needs->progress ? &call->caller : NULL);
