@@ -156,7 +156,8 @@ class Index:
         an index that is there. resume: goes on where a call with the same vectors and settings was
         stopped or killed, without force; if there was none, it begins. An index that is whole is
         an error all the same.
-        stage_dims and calibrate_rows may be "none".
+        stage_dims and calibrate_rows may be "none". rotation: of pq "opq" (default), "random" or
+        "none"; of xfbq "random" or "none", by default whichever codes a sample better.
 
         progress: a function of (phase, done, total), which may return True to stop the call with
         Error 8; or True: a bar of tqdm if it is installed. Ctrl-C stops it, too.

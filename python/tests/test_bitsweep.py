@@ -97,6 +97,18 @@ class SameAsProgram(Case):
             expected = np.fromfile(theirs / file, np.uint8)
             self.assertLessEqual(np.count_nonzero(made != expected), 32, file)
 
+    def test_rotation(self) -> None:
+        theirs = self.folder / "rotated"
+        options = ["--codec", "xfbq", "--rotation", "random", "--copy-vectors"]
+        run_program("encode", "--base", BASE, *options, "--index", theirs)
+        for rotation in (None, "random", "none"):
+            ours = self.folder / f"rotated {rotation}"
+            bitsweep.Index.encode(
+                BASE, ours, codec="xfbq", rotation=rotation, copy_vectors=True
+            ).close()
+            same = (ours / "manifest.pb").read_bytes() == (theirs / "manifest.pb").read_bytes()
+            self.assertEqual(same, rotation != "none", rotation)
+
     def test_lists(self) -> None:
         made = self.folder / "lists"
         ix = bitsweep.Index.encode(BASE, made, metric="l2", lists=64, bits=4, calibrate_rows=200)
@@ -241,6 +253,8 @@ class Errors(Case):
         self.assert_fails(1, "--metric", bitsweep.Index.encode, small, folder)
         self.assert_fails(1, "--metric", bitsweep.Index.encode, small, folder, metric="l3")
         self.assert_fails(1, "bits", bitsweep.Index.encode, small, folder, metric="l2", bits=99)
+        xfbq: dict[str, Any] = {"codec": "xfbq", "rotation": "opq"}
+        self.assert_fails(1, "opq is for --codec pq", bitsweep.Index.encode, small, folder, **xfbq)
         self.assert_fails(1, "lists", bitsweep.Index.encode, small, folder, metric="l2", lists="x")
         self.assert_fails(1, "k is -1", bitsweep.knn, small, self.q, -1, "l2")
         self.assert_fails(1, "", bitsweep.knn, small, self.q, 0, "l2")
