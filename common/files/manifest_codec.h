@@ -19,9 +19,11 @@ struct bsw_codec {
     int has_tables;      // bytes of product codes, of one bit a dimension; keys are floats: sums
                          // of numbers of tables (kernels/table_scan)
     uint32_t known_rule; // how its pinned queries are made: known_answers.h
-    // The newest of its rules of coding (manifest->code_rule) that this program knows. 0: the one of
-    // format versions 1 to 3, which every program reads.
+    // The newest of its rules of coding (manifest->code_rule) that this program knows. 0: the one
+    // of format versions 1 to 3, which every program reads.
     uint32_t code_rule;
+    // From this rule on its codes have no biases, since all would be 0; 0: no such rule.
+    uint32_t biasless_rule;
 
     // Its own part of a manifest, which nobody else reads: manifest->part in memory, a message as
     // bytes of field `part_field` of Manifest in the file. Without one field and functions are 0.

@@ -239,7 +239,7 @@ static inline void read_plain_row(const struct bsw_shard_shape *shape,
     if (!shape->has_affine) return;
     out->scales[row] = arrays->scales[place];
     out->tails[row] = arrays->tails[place];
-    out->biases[row] = arrays->biases[place];
+    out->biases[row] = arrays->biases ? arrays->biases[place] : 0;
 }
 
 static inline void read_plain_shard(const struct bsw_manifest *manifest, const char *folder,

@@ -249,6 +249,31 @@ UNIT_TEST(build_digest_depends_on_every_parameter)
     bsw_manifest_deinit(&m);
 }
 
+// Of rule 1 rbe has no biases: 4 bytes of a row and 128 of a bundle less.
+UNIT_TEST(rules_decide_whether_there_are_biases)
+{
+    struct bsw_manifest m;
+    struct bsw_shard_shape with, without;
+    make_rbe(&m);
+    double row_bytes = bsw_manifest_row_bytes(&m);
+    bsw_shard_shape_init(&with, &m, 0);
+    assert_true(with.has_affine && with.has_biases);
+    m.code_rule = 1;
+    assert_true(bsw_manifest_row_bytes(&m) == row_bytes - 4);
+    bsw_shard_shape_init(&without, &m, 0);
+    assert_true(without.has_affine && !without.has_biases);
+    assert_int_equal(without.bundle_bytes, with.bundle_bytes - BSW_BUNDLE_ROWS * sizeof(float));
+    assert_int_equal(bsw_manifest_format_version(&m), 4);
+    check_round_trip(&m);
+    make_saq(&m, "7x3,33x1", 40);
+    m.code_rule = 1; // which it does not have, so that it says nothing of biases
+    assert_true(bsw_manifest_has_biases(&m));
+    bsw_manifest_deinit(&m);
+    make_plain(&m);
+    assert_false(bsw_manifest_has_biases(&m));
+    bsw_manifest_deinit(&m);
+}
+
 UNIT_TEST(build_digest_depends_on_the_rotation)
 {
     struct bsw_manifest m;
