@@ -196,7 +196,8 @@ struct bitsweep_encode_settings {
     const char *segments; /* saq: "32x4,96x2", dims x bits; NULL: chosen */
     const char *axes;     /* saq: "principal" (default) or "random" */
     uint64_t subspaces;   /* pq; 0: for 2 bits a dimension */
-    const char *rotation; /* pq: "opq" (default), "random", "none" */
+    const char *rotation; /* pq: "opq" (default), "random", "none"; xfbq: "random", "none", NULL:
+                             the better one */
     double scale;         /* xfbq; 0: chosen */
     uint64_t stage_dims;  /* saq: of the first stage of a scan; 0: chosen; BITSWEEP_NONE: none */
     const char *model;    /* rbe: a model file; saq, pq: an index whose codebooks are taken */

@@ -515,7 +515,8 @@ void bsw_manifest_deinit(struct bsw_manifest *manifest)
 double bsw_manifest_row_bytes(const struct bsw_manifest *manifest)
 {
     const struct bsw_codec *codec = manifest->codec;
-    return bsw_layout_row_bytes(&manifest->layout) + 8 * codec->has_affine + 4 * codec->has_bytes +
+    return bsw_layout_row_bytes(&manifest->layout) + 4 * codec->has_affine +
+           4 * bsw_manifest_has_biases(manifest) + 4 * codec->has_bytes +
            4 * (manifest->lists.count > 0);
 }
 

@@ -116,6 +116,13 @@ struct bsw_manifest {
     int source_is_copied;       // the index has .vectors files
 };
 
+// Whether there is a bias beside the codes of a row.
+static inline int bsw_manifest_has_biases(const struct bsw_manifest *manifest)
+{
+    uint32_t biasless = manifest->codec->biasless_rule;
+    return manifest->codec->has_affine && (biasless == 0 || manifest->code_rule < biasless);
+}
+
 // As the manifest has it.
 static inline int bsw_manifest_format_version(const struct bsw_manifest *manifest)
 {

@@ -22,6 +22,8 @@ struct bsw_codec {
     // The newest of its rules of coding (manifest->code_rule) that this program knows. 0: the one
     // of format versions 1 to 3, which every program reads.
     uint32_t code_rule;
+    // From this rule on its codes have no biases, since all would be 0; 0: no such rule.
+    uint32_t biasless_rule;
 
     // Its own part of a manifest, which nobody else reads: manifest->part in memory, a message as
     // bytes of field `part_field` of Manifest in the file. Without one field and functions are 0.

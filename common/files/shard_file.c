@@ -45,8 +45,8 @@ struct bsw_code_array_list bsw_code_arrays_list(const struct bsw_shard_shape *sh
     if (shape->has_affine) {
         ADD_ARRAY(scales, BSW_BUNDLE_ROWS, BSW_PART_CODES, "scales");
         ADD_ARRAY(tails, BSW_BUNDLE_ROWS, BSW_PART_TAILS, "tails");
-        ADD_ARRAY(biases, BSW_BUNDLE_ROWS, BSW_PART_CODES, "biases");
     }
+    if (shape->has_biases) ADD_ARRAY(biases, BSW_BUNDLE_ROWS, BSW_PART_CODES, "biases");
     if (shape->has_bytes) ADD_ARRAY(offsets, BSW_BUNDLE_ROWS, BSW_PART_CODES, "offsets");
     ADD_ARRAY(masks, 1, BSW_PART_CODES, "masks");
     ADD_ARRAY(row_digests, 1, BSW_PART_ROWS, "row digests");
@@ -79,6 +79,7 @@ void bsw_shard_shape_init(struct bsw_shard_shape *shape, const struct bsw_manife
 {
     *shape = (struct bsw_shard_shape){.layout = manifest->layout,
                                       .has_affine = manifest->codec->has_affine,
+                                      .has_biases = bsw_manifest_has_biases(manifest),
                                       .has_bytes = manifest->codec->has_bytes,
                                       .has_tables = manifest->codec->has_tables,
                                       .num_rows = manifest->shards[shard].num_rows,

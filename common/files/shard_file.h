@@ -6,10 +6,11 @@
 //   blocks   block b holds bundles [b*block_bundles, ...); in it, for its n bundles: per segment
 //   planes
 //            [n][bits][words][32] uint32; then, for codes with a scale, scales [32n] half, tails
-//            [32n] half, biases [32n] float; for raw the bytes of code_layout.h in place of
-//            planes, then offsets [32n] int32 where biases would stand; then masks [n] uint32 (bit
-//            lane: the row exists and was not dropped); then row digests [n] uint64: the sum over
-//            the bundle's rows of bsw_row_digest, so that raw rows are checked where they are used
+//            [32n] half, biases [32n] float, unless all are 0; for raw the bytes of code_layout.h
+//            in place of planes, then offsets [32n] int32 where biases would stand; then masks [n]
+//            uint32 (bit lane: the row exists and was not dropped); then row digests [n] uint64:
+//            the sum over the bundle's rows of bsw_row_digest, so that raw rows are checked where
+//            they are used
 //   footer   XXH3 of the header, XXH3 of each block, then XXH3 of the footer before it; written
 //   last
 // Its size follows from the header. The manifest keeps the XXH3 of the whole footer.
@@ -42,7 +43,8 @@ BSW_C_BEGIN
 // What the bytes of a shard file are arranged by.
 struct bsw_shard_shape {
     struct bsw_code_layout layout;
-    int has_affine;      // scales, tails, biases
+    int has_affine;      // scales, tails
+    int has_biases;      // with has_affine; else all are 0
     int has_bytes;       // bytes in place of planes, offsets in place of biases; no scales, tails
     int has_tables;      // planes[0] are bytes of product codes; keys are floats
     uint64_t num_rows;   // 1 .. 2^32 - 1
@@ -69,7 +71,7 @@ struct bsw_code_arrays {
     uint32_t *planes[BSW_MAX_SEGMENTS]; // raw: planes[0] points to the bytes
     uint16_t *scales;                   // NULL without affine
     uint16_t *tails;
-    float *biases;
+    float *biases;    // NULL without has_biases
     int32_t *offsets; // NULL unless raw
     uint32_t *masks;
     uint64_t *row_digests;

@@ -37,7 +37,8 @@ static const struct bsw_option option_rows[] = {
     OPTION("subspaces", settings.code.parts, .value_name = "M", .min = 1, .max = BSW_MAX_DIMS,
            .help = "pq: parts that a row is cut into, each a code [2 bits a dimension]"),
     OPTION("rotation", settings.code.rotation, .choices = "opq|random|none",
-           .help = "pq: of rows before they are cut: learned, random or none [opq]"),
+           .help = "of rows before they are coded: pq: learned, random or none [opq]; xfbq: random "
+                   "or none [the better one by a sample]"),
     OPTION("entries", entries, .choices = "all|radius", .default_text = "all",
            .help = "pq: radius: subspaces of 2 dims and what search --entries radius needs"),
     OPTION("metric", settings.metric, .choices = "cosine|ip|l2",
@@ -74,7 +75,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("rows", settings.rows, .value_name = "A:B",
            .help = "only these rows; ids stay those of the file"),
     OPTION("seed", settings.code.seed, .value_name = "S", .default_text = "1", .max = 9e15,
-           .help = "saq: seed of the rotations; of lists"),
+           .help = "seed of rotations and of lists"),
     OPTION("copy-vectors", settings.copy_vectors,
            .help = "keep the raw rows in the index, not a reference to their file"),
     OPTION("drop-bad-rows", settings.drop_bad_rows,

@@ -49,7 +49,7 @@ enum bsw_status bsw_encode_fields_make(const struct bsw_encode_settings *setting
     bsw_journal_field_text(out, "segments", code->segments ? code->segments : "none");
     bsw_journal_field_text(out, "axes", code->random_axes ? "random" : "principal");
     bsw_journal_field_count(out, "subspaces", code->parts);
-    bsw_journal_field_text(out, "rotation", code->rotation ? code->rotation : "none");
+    bsw_journal_field_text(out, "rotation", code->rotation ? code->rotation : "auto");
     if (code->has_radii) bsw_journal_field_text(out, "entries", "radius");
     bsw_journal_field_text(out, "scale", scale);
     bsw_journal_field_text(out, "stage", stage);

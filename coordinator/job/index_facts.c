@@ -23,6 +23,19 @@ static void tell_segments(struct bsw_facts *facts, const struct bsw_manifest *ma
     bsw_facts_close(facts);
 }
 
+// What the codec says of its codes.
+static void tell_codec_facts(struct bsw_facts *facts, const struct bsw_manifest *manifest)
+{
+    struct bsw_codec_fact found[BSW_CODEC_FACTS] = {{0}};
+    if (manifest->codec->table->describe) manifest->codec->table->describe(manifest, found);
+    for (int i = 0; i < BSW_CODEC_FACTS && found[i].name; i++) {
+        if (found[i].text[0])
+            bsw_fact_text(facts, found[i].name, found[i].text, found[i].format);
+        else
+            bsw_fact_real(facts, found[i].name, found[i].number, found[i].format);
+    }
+}
+
 static void tell_codes(struct bsw_facts *facts, const struct bsw_manifest *manifest)
 {
     bsw_fact_text(facts, "codec", bsw_codec_name(manifest->codec), "  codec     %s");
@@ -31,14 +44,7 @@ static void tell_codes(struct bsw_facts *facts, const struct bsw_manifest *manif
                   manifest->codec->has_tables ? ", %g bits a subspace" : ", %g bits a dimension");
     tell_segments(facts, manifest);
     bsw_fact_integer(facts, "stage_dims", manifest->stage_dims, NULL);
-    if (manifest->codec->table->describe) {
-        struct bsw_codec_fact fact;
-        manifest->codec->table->describe(manifest, &fact);
-        if (fact.text[0])
-            bsw_fact_text(facts, fact.name, fact.text, fact.format);
-        else
-            bsw_fact_real(facts, fact.name, fact.number, fact.format);
-    }
+    tell_codec_facts(facts, manifest);
     bsw_facts_say(facts, "\n");
 }
 

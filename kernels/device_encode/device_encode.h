@@ -54,6 +54,14 @@ BSW_DEVICE_CALL int bsw_device_saq_center(const struct bsw_saq_frame *frame,
 BSW_DEVICE_CALL int bsw_device_saq_project(const struct bsw_saq_frame *frame, const float *centered,
                                            uint32_t num_rows, float *projected, bsw_stream stream);
 
+// XFBQ of projected rows, as bsw_encode_table.xfbq codes them with factors of 1: the frame's one
+// segment. planes: [bundles][bits][words][32], wholly overwritten, padding and lanes without a row
+// 0.
+BSW_DEVICE_CALL int bsw_device_encode_xfbq_rotated(const struct bsw_saq_frame *frame,
+                                                   const float *projected, uint32_t num_rows,
+                                                   float scale, uint32_t *planes,
+                                                   bsw_stream stream);
+
 // Codes of projected rows. planes[s]: [bundles][bits][words][32] of segment s, wholly overwritten,
 // padding and lanes without a row 0; norms, scales, tails: [num_rows], as saq_quantize has them.
 struct bsw_device_saq_codes {

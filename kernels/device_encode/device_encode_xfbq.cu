@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // xfbq on a GPU: norms, factors, codes in one kernel. Bound by memory for floats: about 12 + 3 *
-// bits instructions for 32 numbers; the second look at a row comes from the caches.
+// bits instructions for 32 numbers; the second look at a row comes from the caches. Rows that were
+// rotated have no norms left to find: theirs is the second half alone.
 #include "kernels/device_encode/device_encode_rows.cuh"
 
 namespace bsw
@@ -10,7 +11,7 @@ namespace
 
 struct xfbq_arguments {
     const void *numbers;
-    uint32_t num_rows, dims, words, bits;
+    uint32_t num_rows, dims, stride, words, bits; // stride: numbers from row to row
     float scale;
     uint32_t *planes;
     uint8_t *faults;
@@ -23,7 +24,7 @@ __device__ __forceinline__ void code_rows(const xfbq_arguments &a, const row_gro
                                           const float (&factors)[group_rows])
 {
     const int end = 1 << (BITS - 1);
-    const T *from = static_cast<const T *>(a.numbers) + static_cast<size_t>(group.first) * a.dims;
+    const T *from = static_cast<const T *>(a.numbers) + static_cast<size_t>(group.first) * a.stride;
     uint32_t *planes = planes_of_group(a.planes, BITS, a.words, group);
     for (uint32_t word = 0; word < a.words; word++) {
         const uint32_t i = word * 32 + threadIdx.x % warp_lanes;
@@ -31,7 +32,7 @@ __device__ __forceinline__ void code_rows(const xfbq_arguments &a, const row_gro
         unsigned codes[group_rows];
 #pragma unroll
         for (int r = 0; r < group_rows; r++) {
-            if (group.good >> r & 1 && i < a.dims) row[r] = from[r * a.dims + i];
+            if (group.good >> r & 1 && i < a.dims) row[r] = from[r * a.stride + i];
         }
 #pragma unroll
         for (int r = 0; r < group_rows; r++) {
@@ -60,6 +61,19 @@ __global__ void __launch_bounds__(encode_threads)
 #undef CALL
 }
 
+__global__ void __launch_bounds__(encode_threads)
+    encode_xfbq_rotated(const __grid_constant__ xfbq_arguments a)
+{
+    row_group group;
+    if (!find_group(a.num_rows, &group)) return;
+    float factors[group_rows];
+#pragma unroll
+    for (int r = 0; r < group_rows; r++) factors[r] = 1.0f;
+#define CALL(BITS) code_rows<BITS, float>(a, group, factors)
+    BSW_SWITCH_BITS(a.bits, CALL);
+#undef CALL
+}
+
 // In the order of enum bsw_vector_type.
 void (*const kernels[])(xfbq_arguments) = {encode_xfbq<float>, encode_xfbq<half_bits>,
                                            encode_xfbq<uint8_t>, encode_xfbq<int8_t>};
@@ -75,8 +89,26 @@ extern "C" int bsw_device_encode_xfbq(const struct bsw_device_raw_rows *rows, fl
     if (!is_valid_source(*rows) || bits < 1 || bits > BSW_MAX_CODE_BITS)
         return cudaErrorInvalidValue;
     if (rows->num_rows == 0) return cudaSuccess;
-    const xfbq_arguments a = {rows->numbers, rows->num_rows, rows->dims, (rows->dims + 31) / 32,
-                              bits,          scale,          planes,     faults};
+    const xfbq_arguments a = {
+        rows->numbers, rows->num_rows, rows->dims, rows->dims, (rows->dims + 31) / 32,
+        bits,          scale,          planes,     faults};
     return launch({dim3(num_encode_blocks(rows->num_rows)), dim3(encode_threads), 0, stream},
                   kernels[rows->type], a);
+}
+
+extern "C" int bsw_device_encode_xfbq_rotated(const struct bsw_saq_frame *frame,
+                                              const float *projected, uint32_t num_rows,
+                                              float scale, uint32_t *planes, bsw_stream stream)
+{
+    using namespace bsw;
+    const bsw_segment &segment = frame->layout.segments[0];
+    if (frame->layout.num_segments != 1 || segment.bits < 1 || segment.bits > BSW_MAX_CODE_BITS ||
+        num_rows > INT32_MAX)
+        return cudaErrorInvalidValue;
+    if (num_rows == 0) return cudaSuccess;
+    const xfbq_arguments a = {projected,     num_rows,     segment.dims, frame->layout.padded_dims,
+                              segment.words, segment.bits, scale,        planes,
+                              nullptr};
+    return launch({dim3(num_encode_blocks(num_rows)), dim3(encode_threads), 0, stream},
+                  encode_xfbq_rotated, a);
 }

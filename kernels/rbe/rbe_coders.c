@@ -152,12 +152,14 @@ void bsw_rbe_encode_bundle(const struct bsw_rbe_coders *coders, const float *row
     double unit = ldexp(1.0, -coders->scale_exponent);
     for (size_t r = 0; r < num_rows; r++) {
         const float *row = rows + r * coder->shape.dims;
+        float bias;
         scales[r] = 0;
-        biases[r] = 0;
+        if (biases) biases[r] = 0;
         if (factors[r] == 0.0f) continue;
         coders->table->encode(coder, row, factors[r], at.floats, at.components);
         pack_components(coder, at.components, BSW_BUNDLE_ROWS, planes + r);
-        double scale = unit * document_scale(coders, row, factors[r], &at, &biases[r]);
+        double scale = unit * document_scale(coders, row, factors[r], &at, &bias);
+        if (biases) biases[r] = bias;
         scales[r] = bsw_half_nearest(scale < LARGEST_HALF ? scale : LARGEST_HALF);
     }
 }

@@ -53,7 +53,8 @@ static inline uint32_t bsw_rbe_num_planes(const struct bsw_rbe_coders *coders,
 size_t bsw_rbe_coders_scratch_bytes(const struct bsw_rbe_coders *coders);
 
 // num_rows <= 32 rows [dims] with their factors: one bundle of planes (zeroed before), scales as
-// halves and biases [num_rows]. A row of factor 0 (a bad one) gets planes, scale and bias 0.
+// halves and biases [num_rows], NULL of models without projections, whose biases are all 0. A row
+// of factor 0 (a bad one) gets planes, scale and bias 0.
 void bsw_rbe_encode_bundle(const struct bsw_rbe_coders *coders, const float *rows, size_t num_rows,
                            const float *factors, void *scratch, uint32_t *planes, uint16_t *scales,
                            float *biases);

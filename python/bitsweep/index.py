@@ -193,6 +193,8 @@ class Index:
         stage_dims and calibrate_rows may be "none". Before the index is made rows of a sample are
         searched by their codes (info: check_recall); a RuntimeWarning says why they find little,
         and names rows that lie far from all others. skip_check leaves that out.
+        rotation: of pq "opq" (default), "random" or
+        "none"; of xfbq "random" or "none", by default whichever codes a sample better.
 
         progress: a function of (phase, done, total), which may return True to stop the call with
         Error 8; or True: a bar of tqdm if it is installed. Ctrl-C stops it, too.

@@ -63,6 +63,18 @@ class SameAsProgram(Case):
             expected = np.fromfile(theirs / file, np.uint8)
             self.assertLessEqual(np.count_nonzero(made != expected), 32, file)
 
+    def test_rotation(self) -> None:
+        theirs = self.folder / "rotated"
+        options = ["--codec", "xfbq", "--rotation", "random", "--copy-vectors"]
+        run_program("encode", "--base", BASE, *options, "--index", theirs)
+        for rotation in (None, "random", "none"):
+            ours = self.folder / f"rotated {rotation}"
+            bitsweep.Index.encode(
+                BASE, ours, codec="xfbq", rotation=rotation, copy_vectors=True
+            ).close()
+            same = (ours / "manifest.pb").read_bytes() == (theirs / "manifest.pb").read_bytes()
+            self.assertEqual(same, rotation != "none", rotation)
+
     def test_lists(self) -> None:
         made = self.folder / "lists"
         ix = bitsweep.Index.encode(BASE, made, metric="l2", lists=64, bits=4, calibrate_rows=200)

@@ -40,7 +40,7 @@ struct bsw_codec_settings {
     uint64_t stage_dims; // with BSW_STAGE_GIVEN: 0 or more than there are: no stage
     const char *model;
     uint64_t parts;       // of product codes
-    const char *rotation; // of product codes: "opq", "random", "none"
+    const char *rotation; // with has_rotation: "opq" (of product codes), "random", "none"
     int has_radii;        // of product codes: radii of queries' projections (product_radii.h)
     uint64_t seed;
     int may_have_fewer_bits; // set by check_settings: bits is a limit
@@ -66,6 +66,7 @@ struct bsw_codec_model {
 };
 
 #define BSW_TILE_MAX_ROWS 128
+#define BSW_CODEC_FACTS   2
 
 // A tile of rows to code.
 struct bsw_codec_tile {
@@ -123,6 +124,7 @@ struct bsw_codec_table {
     int has_distances;       // keys are distances of planes, which XFBQ's histogram counts
     int has_matrix;          // a row or query is multiplied by a matrix
     int has_parts;           // product codes of so many parts
+    int has_rotation;        // takes --rotation
     int has_segments;        // bits differ from dimension to dimension
     int has_model;           // needs a model file
     int needs_sample;        // training looks at rows
@@ -201,6 +203,7 @@ struct bsw_codec_table {
     float (*value)(const struct bsw_manifest *manifest, uint32_t query_bits, int32_t key);
 
     // ---- what info says ----
+    // out: [BSW_CODEC_FACTS] of zeros; facts without a name are none.
     void (*describe)(const struct bsw_manifest *manifest, struct bsw_codec_fact *out);
     float (*step_of)(const struct bsw_manifest *manifest, uint32_t segment);
     void (*describe_model)(const struct bsw_manifest *manifest, struct bsw_codec_model_facts *out);

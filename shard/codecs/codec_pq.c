@@ -463,6 +463,7 @@ static int vary(struct bsw_codec_settings *o)
 static const struct bsw_codec_table table = {
     .metrics = 1u << BSW_METRIC_COSINE | 1u << BSW_METRIC_IP | 1u << BSW_METRIC_L2,
     .has_parts = 1,
+    .has_rotation = 1,
     .has_matrix = 1,
     .needs_sample = 1,
     .has_residuals = 1,

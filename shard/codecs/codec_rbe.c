@@ -13,6 +13,7 @@
 
 #define MODEL_MAX_BYTES (1ull << 31)
 #define PART_FIELD      16 // Manifest.learned
+#define BIASLESS_RULE   1  // of models without projections: shard files have no biases
 
 // Of models that plan knows nothing of.
 #define USUAL_CODE_DIMS    64
@@ -84,6 +85,7 @@ enum bsw_status bsw_rbe_describe(const struct bsw_rbe_coders *coders, struct bsw
     BSW_TRY(create_part(manifest, err));
     manifest->row_dims = shape->dims;
     manifest->scale_exponent = coders->scale_exponent;
+    manifest->code_rule = coders->model.has_projection ? 0 : BIASLESS_RULE;
     *bsw_rbe_part_of(manifest) =
         (struct bsw_rbe_part){.model_digest = coders->model.digest,
                               .query_planes = bsw_rbe_num_planes(coders, BSW_RBE_QUERY),
@@ -206,8 +208,8 @@ static int is_described(const struct bsw_rbe_coders *coders, const struct bsw_ma
     int is_same = bsw_rbe_describe(coders, &said, NULL) == BSW_OK &&
                   bsw_rbe_part_of(&said)->model_digest == part->model_digest &&
                   bsw_rbe_part_of(&said)->query_planes == part->query_planes &&
-                  said.row_dims == manifest->row_dims && said.bits == manifest->bits &&
-                  said.layout.dims == manifest->layout.dims &&
+                  said.code_rule >= manifest->code_rule && said.row_dims == manifest->row_dims &&
+                  said.bits == manifest->bits && said.layout.dims == manifest->layout.dims &&
                   said.scale_exponent == manifest->scale_exponent;
     bsw_manifest_deinit(&said);
     return is_same;
@@ -249,10 +251,11 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
     for (size_t done = 0; done < tile->num_rows; done += BSW_BUNDLE_ROWS, bundle++) {
         size_t left = tile->num_rows - done,
                count = left < BSW_BUNDLE_ROWS ? left : BSW_BUNDLE_ROWS;
-        bsw_rbe_encode_bundle(
-            bsw_rbe_part_of(manifest)->coders, tile->rows + done * manifest->row_dims, count,
-            tile->factors + done, tile->scratch, arrays->planes[0] + bundle * words,
-            arrays->scales + bundle * BSW_BUNDLE_ROWS, arrays->biases + bundle * BSW_BUNDLE_ROWS);
+        bsw_rbe_encode_bundle(bsw_rbe_part_of(manifest)->coders,
+                              tile->rows + done * manifest->row_dims, count, tile->factors + done,
+                              tile->scratch, arrays->planes[0] + bundle * words,
+                              arrays->scales + bundle * BSW_BUNDLE_ROWS,
+                              arrays->biases ? arrays->biases + bundle * BSW_BUNDLE_ROWS : NULL);
     }
 }
 
@@ -305,6 +308,8 @@ static const struct bsw_codec_table table = {
 const struct bsw_codec bsw_codec_rbe = {.name = "rbe",
                                         .has_affine = 1,
                                         .known_rule = BSW_KNOWN_RULE,
+                                        .code_rule = BIASLESS_RULE,
+                                        .biasless_rule = BIASLESS_RULE,
                                         .part_field = PART_FIELD,
                                         .pack_part = pack_part,
                                         .free_part = free_part,

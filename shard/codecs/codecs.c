@@ -103,11 +103,11 @@ static enum bsw_status settle_bits(const struct bsw_codec *codec, double *bits,
 static enum bsw_status check_parts(const struct bsw_codec *codec, uint64_t parts,
                                    const char *rotation, int has_radii, struct bsw_error *err)
 {
-    if (codec->table->has_parts || (parts == 0 && !rotation && !has_radii)) return BSW_OK;
+    if (rotation && !codec->table->has_rotation)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--rotation is for --codec pq and xfbq");
+    if (codec->table->has_parts || (parts == 0 && !has_radii)) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE, "--%s is for --codec pq",
-                    parts > 0   ? "subspaces"
-                    : has_radii ? "entries"
-                                : "rotation");
+                    parts > 0 ? "subspaces" : "entries");
 }
 
 enum bsw_status bsw_codec_check_settings(const struct bsw_codec *codec,

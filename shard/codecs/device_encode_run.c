@@ -9,20 +9,21 @@
 #include "kernels/device_encode/device_encode.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/codec_saq.h"
+#include "shard/codecs/codec_xfbq.h"
 
 #define ALIGNMENT    ((size_t)256)
 #define READ_BUNDLES 8 // that a thread reads at once
 
-// What the device gives for each row beside its codes: one byte of enum bsw_row_fault; what
-// bsw_store_affine takes, of saq alone.
-enum row_result { FAULTS, NORMS, SCALES, MEAN_DOTS, TAILS, NUM_RESULTS };
+// What the device gives for each row beside its codes: one byte of enum bsw_row_fault; with a frame
+// products with its mean; what else bsw_store_affine takes, of saq alone.
+enum row_result { FAULTS, MEAN_DOTS, NORMS, SCALES, TAILS, NUM_RESULTS };
 static const size_t result_bytes[NUM_RESULTS] = {1, sizeof(float), sizeof(float), sizeof(float),
                                                  sizeof(uint32_t)};
 
 // Where frame and arrays of a piece of bundles lie in device memory.
 struct piece_layout {
     size_t numbers[2], planes[BSW_MAX_SEGMENTS], results[NUM_RESULTS];
-    size_t mean, rotation, centered, projected; // saq alone
+    size_t mean, rotation, centered, projected; // with a frame
     size_t bytes;
 };
 
@@ -40,12 +41,13 @@ struct block_slot {
 struct encode_run {
     const struct bsw_device_encode_options *options;
     bsw_device *device;
-    int is_saq, is_lost, num_results;
+    int is_saq, has_frame, is_lost, num_results;
+    struct bsw_saq_frame host_frame; // with a frame: what the manifest has
     size_t row_bytes;
     size_t block_bundles, piece_bundles; // at most
     struct piece_layout layout;          // of piece_bundles
     struct bsw_device_buffer memory;
-    struct bsw_saq_frame frame; // saq alone
+    struct bsw_saq_frame frame; // with a frame
     unsigned char *numbers[2];  // [piece_bundles * 32] raw rows in host memory
     unsigned turn;              // which of both the next piece takes
     struct block_slot slots[2];
@@ -75,7 +77,7 @@ static void make_layout(const struct encode_run *run, size_t num_bundles, struct
     }
     for (int i = 0; i < run->num_results; i++)
         out->results[i] = bsw_place_array(rows * result_bytes[i], ALIGNMENT, bytes);
-    if (!run->is_saq) return;
+    if (!run->has_frame) return;
     out->mean = bsw_place_array(row_dims * sizeof(float), ALIGNMENT, bytes);
     out->rotation =
         bsw_place_array(sizeof(float) * row_dims * layout->padded_dims, ALIGNMENT, bytes);
@@ -138,25 +140,20 @@ static enum bsw_status allocate_slot(struct encode_run *run, struct block_slot *
 // Mean and rotation to the device.
 static enum bsw_status send_frame(struct encode_run *run, struct bsw_error *err)
 {
-    const struct bsw_manifest *manifest = run->options->manifest;
-    const struct bsw_saq_part *saq = bsw_saq_part_of(manifest);
-    const struct bsw_code_layout *layout = &manifest->layout;
-    size_t mean_bytes = bsw_manifest_row_dims(manifest) * sizeof(float);
+    const struct bsw_saq_frame *host = &run->host_frame;
+    const struct bsw_code_layout *layout = &host->layout;
+    size_t mean_bytes = bsw_saq_row_dims(host) * sizeof(float);
     unsigned char *mean = run->memory.data + run->layout.mean,
                   *rotation = run->memory.data + run->layout.rotation;
-    run->frame = (struct bsw_saq_frame){.layout = *layout,
-                                        .metric = manifest->metric,
-                                        .mean = (const float *)(void *)mean,
-                                        .rotation = (const float *)(void *)rotation,
-                                        .stage_dims = manifest->stage_dims,
-                                        .row_dims = manifest->row_dims};
-    memcpy(run->frame.steps, saq->steps, sizeof run->frame.steps);
+    run->frame = *host;
+    run->frame.mean = (const float *)(void *)mean;
+    run->frame.rotation = (const float *)(void *)rotation;
     struct bsw_device_blocks blocks;
     BSW_TRY(bsw_device_blocks_open(run->device, BSW_DEVICE_BLOCK_BYTES, &blocks, err));
     enum bsw_status status =
-        bsw_device_blocks_upload(&blocks, mean, saq->mean, mean_bytes, "the frame", err);
+        bsw_device_blocks_upload(&blocks, mean, host->mean, mean_bytes, "the frame", err);
     if (status == BSW_OK)
-        status = bsw_device_blocks_upload(&blocks, rotation, saq->rotation,
+        status = bsw_device_blocks_upload(&blocks, rotation, host->rotation,
                                           mean_bytes * layout->padded_dims, "the frame", err);
     if (status == BSW_OK) status = wait_for(run, BSW_QUEUE_COPY, err);
     bsw_device_blocks_close(&blocks);
@@ -173,7 +170,7 @@ static enum bsw_status open_run(struct encode_run *run, struct bsw_error *err)
                                          "rows", &run->numbers[i], err));
         BSW_TRY(allocate_slot(run, &run->slots[i], err));
     }
-    return run->is_saq ? send_frame(run, err) : BSW_OK;
+    return run->has_frame ? send_frame(run, err) : BSW_OK;
 }
 
 // Nothing may be under way when memory goes; a device that does not answer keeps its own.
@@ -234,15 +231,45 @@ static enum bsw_status read_piece(const struct encode_run *run, struct block_slo
 
 // ---- the device's part ----
 
+static float *floats_at(const struct encode_run *run, size_t offset)
+{
+    return (float *)(void *)(run->memory.data + offset);
+}
+
+// Rows prepared and projected to the frame.
+static enum bsw_status launch_frame(struct encode_run *run, const struct bsw_device_raw_rows *rows,
+                                    struct bsw_error *err)
+{
+    const struct piece_layout *at = &run->layout;
+    float *centered = floats_at(run, at->centered);
+    bsw_stream stream = bsw_device_stream(run->device, BSW_QUEUE_SCAN);
+    int code =
+        bsw_device_saq_center(&run->frame, rows, centered, floats_at(run, at->results[MEAN_DOTS]),
+                              run->memory.data + at->results[FAULTS], stream);
+    BSW_TRY(bsw_device_launched(run->device, code, "center", err));
+    code = bsw_device_saq_project(&run->frame, centered, rows->num_rows,
+                                  floats_at(run, at->projected), stream);
+    return bsw_device_launched(run->device, code, "project", err);
+}
+
 static enum bsw_status launch_xfbq(struct encode_run *run, const struct bsw_device_raw_rows *rows,
                                    struct bsw_error *err)
 {
     const struct bsw_manifest *manifest = run->options->manifest;
-    unsigned char *memory = run->memory.data;
-    int code = bsw_device_encode_xfbq(
-        rows, manifest->codec_number, manifest->layout.segments[0].bits,
-        (uint32_t *)(void *)(memory + run->layout.planes[0]), memory + run->layout.results[FAULTS],
-        bsw_device_stream(run->device, BSW_QUEUE_SCAN));
+    const struct piece_layout *at = &run->layout;
+    uint32_t bits = manifest->layout.segments[0].bits,
+             *planes = (uint32_t *)(void *)(run->memory.data + at->planes[0]);
+    bsw_stream stream = bsw_device_stream(run->device, BSW_QUEUE_SCAN);
+    int code;
+    if (run->has_frame) {
+        BSW_TRY(launch_frame(run, rows, err));
+        code =
+            bsw_device_encode_xfbq_rotated(&run->frame, floats_at(run, at->projected),
+                                           rows->num_rows, manifest->codec_number, planes, stream);
+    } else {
+        code = bsw_device_encode_xfbq(rows, manifest->codec_number, bits, planes,
+                                      run->memory.data + at->results[FAULTS], stream);
+    }
     return bsw_device_launched(run->device, code, "encode", err);
 }
 
@@ -250,25 +277,15 @@ static enum bsw_status launch_saq(struct encode_run *run, const struct bsw_devic
                                   struct bsw_error *err)
 {
     const struct piece_layout *at = &run->layout;
-    unsigned char *memory = run->memory.data;
-    float *centered = (float *)(void *)(memory + at->centered),
-          *projected = (float *)(void *)(memory + at->projected),
-          *mean_dots = (float *)(void *)(memory + at->results[MEAN_DOTS]);
-    struct bsw_device_saq_codes codes = {.norms = (float *)(void *)(memory + at->results[NORMS]),
-                                         .scales = (float *)(void *)(memory + at->results[SCALES]),
-                                         .tails =
-                                             (uint32_t *)(void *)(memory + at->results[TAILS])};
+    struct bsw_device_saq_codes codes = {
+        .norms = floats_at(run, at->results[NORMS]),
+        .scales = floats_at(run, at->results[SCALES]),
+        .tails = (uint32_t *)(void *)(run->memory.data + at->results[TAILS])};
     for (uint32_t s = 0; s < run->frame.layout.num_segments; s++)
-        codes.planes[s] = (uint32_t *)(void *)(memory + at->planes[s]);
-    int code =
-        bsw_device_saq_center(&run->frame, rows, centered, mean_dots, memory + at->results[FAULTS],
-                              bsw_device_stream(run->device, BSW_QUEUE_SCAN));
-    BSW_TRY(bsw_device_launched(run->device, code, "center", err));
-    code = bsw_device_saq_project(&run->frame, centered, rows->num_rows, projected,
-                                  bsw_device_stream(run->device, BSW_QUEUE_SCAN));
-    BSW_TRY(bsw_device_launched(run->device, code, "project", err));
-    code = bsw_device_saq_quantize(&run->frame, projected, rows->num_rows, &codes,
-                                   bsw_device_stream(run->device, BSW_QUEUE_SCAN));
+        codes.planes[s] = (uint32_t *)(void *)(run->memory.data + at->planes[s]);
+    BSW_TRY(launch_frame(run, rows, err));
+    int code = bsw_device_saq_quantize(&run->frame, floats_at(run, at->projected), rows->num_rows,
+                                       &codes, bsw_device_stream(run->device, BSW_QUEUE_SCAN));
     return bsw_device_launched(run->device, code, "quantize", err);
 }
 
@@ -431,6 +448,14 @@ static enum bsw_status run_blocks(struct encode_run *run, struct bsw_error *err)
     return BSW_OK;
 }
 
+// Whether rows are projected first.
+static int find_frame(const struct bsw_manifest *manifest, struct bsw_saq_frame *out)
+{
+    if (manifest->codec != &bsw_codec_saq) return bsw_xfbq_frame(manifest, out);
+    bsw_frame_of_manifest(manifest, out);
+    return 1;
+}
+
 enum bsw_status bsw_device_encode_run(bsw_device *device,
                                       const struct bsw_device_encode_options *options,
                                       struct bsw_error *err)
@@ -441,7 +466,8 @@ enum bsw_status bsw_device_encode_run(bsw_device *device,
                              .is_saq = options->manifest->codec == &bsw_codec_saq,
                              .row_bytes = bsw_vectors_row_bytes(options->vectors),
                              .block_bundles = most_block_bundles(options)};
-    run.num_results = run.is_saq ? NUM_RESULTS : 1;
+    run.has_frame = find_frame(options->manifest, &run.host_frame);
+    run.num_results = run.is_saq ? NUM_RESULTS : run.has_frame ? MEAN_DOTS + 1 : FAULTS + 1;
     enum bsw_status status = open_run(&run, err);
     if (status == BSW_OK) status = run_blocks(&run, err);
     close_run(&run);

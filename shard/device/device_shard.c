@@ -116,6 +116,20 @@ static enum bsw_status send(struct bsw_device_engine *engine, int is_pinned, voi
     return bsw_device_blocks_upload(&engine->transfer, to, from, bytes, "codes to the device", err);
 }
 
+// Scans on a device read a bias of every row, also where the host has none.
+static enum bsw_status send_zero_biases(struct bsw_device_engine *engine, size_t num_bundles,
+                                        float *to, struct bsw_error *err)
+{
+    static const float zeros[1 << 14];
+    size_t left = num_bundles * BSW_BUNDLE_ROWS, most = sizeof zeros / sizeof zeros[0];
+    for (size_t count; left > 0; left -= count, to += count) {
+        count = left < most ? left : most;
+        BSW_TRY(bsw_device_blocks_upload(&engine->transfer, to, zeros, count * sizeof *to,
+                                         "codes to the device", err));
+    }
+    return BSW_OK;
+}
+
 void bsw_device_codes_point(const struct bsw_device_plan *plan, size_t num_bundles,
                             const struct bsw_device_buffer *memory, struct bsw_device_codes *out)
 {
@@ -150,7 +164,8 @@ enum bsw_status bsw_device_copy_run(struct bsw_device_engine *engine,
                          bsw_code_array_at(&host->arrays, &list.items[i], first),
                          num_bundles * list.items[i].bundle_bytes, err));
     }
-    return BSW_OK;
+    if (!codes->biases || host->shape.has_biases) return BSW_OK;
+    return send_zero_biases(engine, num_bundles, there.biases + to * BSW_BUNDLE_ROWS, err);
 }
 
 enum bsw_status bsw_device_copy_codes(struct bsw_device_engine *engine,

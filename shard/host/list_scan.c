@@ -241,9 +241,10 @@ static void scan_planes(const struct list_job *job, const struct list_thread *th
                   job->padded_dims, thread->dots);
     bsw_tile_ahead_ask(thread->ahead, BSW_AHEAD_LINES);
     if (job->shard->shape.has_affine)
-        count = select->filter_affine(thread->dots, arrays->scales + place, arrays->biases + place,
-                                      batch->scales[in_batch], arrays->masks + bundle, num_bundles,
-                                      (uint32_t)place, limit, thread->slots);
+        count = select->filter_affine(thread->dots, arrays->scales + place,
+                                      bsw_tile_biases(arrays, place), batch->scales[in_batch],
+                                      arrays->masks + bundle, num_bundles, (uint32_t)place, limit,
+                                      thread->slots);
     else
         count = select->filter_integer(thread->dots, arrays->masks + bundle, num_bundles,
                                        (uint32_t)place, limit, thread->slots);

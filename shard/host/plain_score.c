@@ -3,6 +3,7 @@
 
 #include "common/codes/result_order.h"
 #include "shard/codecs/product_codes.h"
+#include "shard/host/shard_tiles.h"
 
 // Bytes of a raw row in the order of kernels/matrix_scan/matrix_scan.h.
 static int32_t raw_sum(const unsigned char *bundle, size_t padded_dims, uint32_t lane,
@@ -47,7 +48,7 @@ uint32_t bsw_plain_score(const struct bsw_resident_shard *shard,
         words += (size_t)segment->words * batch->query_bits;
     }
     if (!shard->shape.has_affine) return bsw_score_from_integer(dots[lane]);
-    bsw_select_reference.filter_places(dots, arrays->scales + first, arrays->biases + first,
+    bsw_select_reference.filter_places(dots, arrays->scales + first, bsw_tile_biases(arrays, first),
                                        batch->scales[query], &lane, 1, (uint32_t)first, 0,
                                        &candidate);
     return bsw_candidate_score(candidate);

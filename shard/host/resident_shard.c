@@ -25,7 +25,7 @@ static void find_most(struct bsw_resident_shard *shard)
         struct bsw_bundle_most most = {0, 0};
         for (size_t i = b * BSW_BUNDLE_ROWS; i < (b + 1) * BSW_BUNDLE_ROWS; i++) {
             most.scale = fmaxf(most.scale, bsw_half_to_float(shard->arrays.scales[i]));
-            most.bias = fmaxf(most.bias, fabsf(shard->arrays.biases[i]));
+            if (shard->arrays.biases) most.bias = fmaxf(most.bias, fabsf(shard->arrays.biases[i]));
         }
         shard->most[b] = most;
     }
@@ -43,10 +43,8 @@ struct bsw_resident_parts bsw_resident_parts_of(const struct bsw_shard_shape *sh
     for (uint32_t s = 0; s < shape->layout.num_segments; s++)
         parts.codes +=
             bundles * bsw_segment_bundle_words(&shape->layout.segments[s]) * sizeof(uint32_t);
-    if (shape->has_affine) {
-        parts.scales = rows * sizeof(uint16_t);
-        parts.biases = rows * sizeof(float);
-    }
+    if (shape->has_affine) parts.scales = rows * sizeof(uint16_t);
+    if (shape->has_biases) parts.biases = rows * sizeof(float);
     if (shape->has_bytes) parts.offsets = rows * sizeof(int32_t);
     if (stage_dims > 0) {
         parts.tails = rows * sizeof(uint16_t);

@@ -19,10 +19,10 @@ static void filter(const struct bsw_scan_group *group, size_t query, size_t bund
     const struct bsw_select_table *select = group->workspace->select;
     uint32_t first_row = (uint32_t)(bundle * BSW_BUNDLE_ROWS);
     if (group->shard->shape.has_affine) {
-        list->count +=
-            select->filter_affine(dots, arrays->scales + first_row, arrays->biases + first_row,
-                                  group->batch->scales[query], arrays->masks + bundle, num_bundles,
-                                  first_row, list->limit, list->items + list->count);
+        list->count += select->filter_affine(
+            dots, arrays->scales + first_row, bsw_tile_biases(arrays, first_row),
+            group->batch->scales[query], arrays->masks + bundle, num_bundles, first_row,
+            list->limit, list->items + list->count);
     } else {
         list->count += select->filter_integer(dots, arrays->masks + bundle, num_bundles, first_row,
                                               list->limit, list->items + list->count);
@@ -52,16 +52,16 @@ static size_t scan_staged(const struct bsw_scan_group *group, size_t q, size_t b
     float slack = bsw_stage_slack(&group->stage, q, bsw_tile_most(shard, bundle, num_bundles));
     bsw_tile_dots(shard, workspace->plane_scan, group->batch, query, bundle, num_bundles, 0,
                   group->stage.dims, dots);
-    size_t num =
-        select->filter_reach(dots, arrays->scales + row, arrays->biases + row, arrays->tails + row,
-                             scale, group->stage.reaches[q], arrays->masks + bundle, num_bundles,
-                             bsw_float_limit(list->limit) - slack, places);
+    size_t num = select->filter_reach(dots, arrays->scales + row, bsw_tile_biases(arrays, row),
+                                      arrays->tails + row, scale, group->stage.reaches[q],
+                                      arrays->masks + bundle, num_bundles,
+                                      bsw_float_limit(list->limit) - slack, places);
     if (num == 0) return 0;
     bsw_tile_add_rows(shard, workspace->plane_scan, group->batch, query, bundle, group->stage.dims,
                       places, num, dots);
     list->count +=
-        select->filter_places(dots, arrays->scales + row, arrays->biases + row, scale, places, num,
-                              (uint32_t)row, list->limit, list->items + list->count);
+        select->filter_places(dots, arrays->scales + row, bsw_tile_biases(arrays, row), scale,
+                              places, num, (uint32_t)row, list->limit, list->items + list->count);
     return num;
 }
 

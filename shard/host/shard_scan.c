@@ -11,6 +11,8 @@
 #include "shard/host/scan_group.h"
 #include "shard/host/shard_tiles.h"
 
+_Alignas(BSW_ALIGNMENT_BYTES) const float bsw_zero_biases[BSW_TILE_ROWS];
+
 // A sample of bundles gives the first limits: so many rows for each one kept, but no more than one
 // bundle in 16.
 #define SAMPLE_ROWS_A_KEPT 256

@@ -29,6 +29,15 @@ static inline size_t bsw_matrix_tile_bundles(uint32_t dims, uint32_t tile_kib)
     return bundles < 1 ? 1 : bundles > BSW_TILE_BUNDLES ? BSW_TILE_BUNDLES : bundles;
 }
 
+// Biases of a tile: places from `place` on. NULL where keys are integers; zeros, which stay in the
+// cache, where the shard has none beside its scales.
+extern const float bsw_zero_biases[BSW_TILE_ROWS];
+static inline const float *bsw_tile_biases(const struct bsw_code_arrays *arrays, size_t place)
+{
+    if (arrays->biases) return arrays->biases + place;
+    return arrays->scales ? bsw_zero_biases : NULL;
+}
+
 // Planes of some bundles to bytes. ahead: as bsw_matrix_tile_at's.
 static inline void bsw_tile_unpack(const struct bsw_resident_shard *shard,
                                    const struct bsw_matrix_scan_table *matrix_scan, size_t bundle,
@@ -70,7 +79,7 @@ bsw_matrix_tile_at(const struct bsw_resident_shard *shard,
                                     .first_row = (uint32_t)place,
                                     .masks = arrays->masks + bundle,
                                     .scales = arrays->scales ? arrays->scales + place : NULL,
-                                    .biases = arrays->biases ? arrays->biases + place : NULL,
+                                    .biases = bsw_tile_biases(arrays, place),
                                     .tails = arrays->tails ? arrays->tails + place : NULL,
                                     .offsets = arrays->offsets ? arrays->offsets + place : NULL};
 }

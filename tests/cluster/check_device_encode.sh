@@ -49,7 +49,9 @@ same() {
 # ---- the same bytes ------------------------------------------------------------------------------
 
 same --base "$floats" --codec xfbq --bits 3
-same --base "$floats" --codec xfbq --bits 8 --shards 3
+same --base "$floats" --codec xfbq --bits 8 --shards 3 --rotation none
+same --base "$floats" --codec xfbq --bits 3 --rotation random --shards 3
+same --base "$bytes" --rows 5:906 --codec xfbq --bits 8 --rotation random
 same --base "$bytes" --rows 5:906 --codec xfbq --bits 1 --scale 2
 same --base "$floats" --codec saq --metric cosine --bits 1 --copy-vectors
 same --base "$floats" --codec saq --metric ip --bits 2.25 --shards 3
@@ -81,7 +83,7 @@ put 699 49 '\x00\x00\xc0\x7f' # NaN
 put 301 0 '\x00\x00\x80\xff'  # -Inf
 put 302 7 '\xff\xff\x7f\x7f'  # the largest number
 dd if=/dev/zero of="$folder/bad.fbin" bs=1 seek=$((8 + 4 * 50 * 400)) count=200 conv=notrunc status=none
-for arguments in "--codec xfbq" "--codec saq --metric cosine" "--codec saq --metric l2"; do
+for arguments in "--codec xfbq --rotation none" "--codec xfbq --rotation random" "--codec saq --metric cosine" "--codec saq --metric l2"; do
     read -ra words <<<"$arguments --base $folder/bad.fbin"
     same "${words[@]}" --drop-bad-rows --shards 3 --device-memory 60K
     if grep -q '"dropped_rows": [34],' "$folder/json"; then pass; else complain "$arguments: dropped rows"; fi

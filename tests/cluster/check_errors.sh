@@ -192,6 +192,10 @@ check_options() {
     expect 2 '--codec xfbq knows --metric cosine only' "${bare[@]}" --codec xfbq --metric ip
     expect 2 '--codec xfbq knows --metric cosine only' "${bare[@]}" --codec xfbq --metric l2
     expect 2 '--scale' "${base[@]}" --codec xfbq --scale 0
+    expect 2 '--rotation opq is for --codec pq: xfbq has random and none' "${base[@]}" --codec xfbq --rotation opq
+    expect 2 '--rotation is for --codec pq and xfbq' "${base[@]}" --codec sq8 --rotation none
+    expect 2 '--rotation random takes up to 4096 dims, .*dims=4097.* has 4097: say none' encode --index OUT/i \
+        --base synth:count=2,dims=4097 --codec xfbq --rotation random
     expect 2 '--segments is for --codec saq' "${base[@]}" --codec xfbq --segments 16x2
     expect 2 '--stage is for --codec saq' "${base[@]}" --codec xfbq --stage 32
     expect 2 '--stage 8: a multiple of 32 below 16' "${base[@]}" --stage 8

@@ -64,6 +64,8 @@ done
 searches=("xfbq|histogram|--select histogram"
     "xfbq|histogram|--extra-distance 60 --max-candidates K7")
 for code in "${codes[@]}"; do searches+=("${code%%|*}|threshold|"); done
+codes+=("rotated|fbin|cosine|--codec xfbq --bits 4 --rotation random")
+searches+=("rotated|histogram|--extra-distance 60 --max-candidates K7")
 
 # ---- data and indexes ----------------------------------------------------------------------------
 
@@ -165,7 +167,7 @@ start_search() {
     IFS='|' read -r name select options <<<"$1"
     read -r k refine <<<"${pairs[turn]}"
     [[ $name != one3-* && $name != several2-* ]] || type=u8bin
-    [[ $name != xfbq && $name != several2-* ]] || scan=${scan#progressive-}
+    [[ $name != xfbq && $name != rotated && $name != several2-* ]] || scan=${scan#progressive-}
     read -ra arguments <<<"${options/K7/$((k + 7))} --scan $scan"
     metric=${options%% *}
     start search_job "$name${options:+ $options} --scan $scan" "$folder/index/$name-$4" \

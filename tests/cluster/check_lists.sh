@@ -61,7 +61,7 @@ at_least() {
 
 # codes: "metric|rows|options of encode|options of search"
 codes=("l2|u8bin|--segments 64x4,64x2|" "cosine|fbin|--bits 2.5|" "ip|fbin|--codec sq8|--refine none" "l2|u8bin|--codec raw|"
-    "cosine|fbin|--codec xfbq --bits 3|" "l2|fbin|--bits 1.5 --residual yes|" "cosine|fbin|--bits 2 --residual yes|--refine none"
+    "cosine|fbin|--codec xfbq --bits 3 --rotation random|" "l2|fbin|--bits 1.5 --residual yes|" "cosine|fbin|--bits 2 --residual yes|--refine none"
     "ip|fbin|--bits 2 --residual yes|")
 number=0
 for code in "${codes[@]}"; do

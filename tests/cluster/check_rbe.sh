@@ -72,7 +72,7 @@ say() {
 
 digest=$(od -An -v -t x8 -j $(($(wc -c <"$folder/model") - 8)) "$folder/model" | tr -d ' ')
 say "an index" "$folder/index" -- \
-    "^  model +digest $digest, 50 code dims, 4 query planes, 2 document planes$"
+    "^  model +digest $digest, 50 code dims, 4 query planes, 2 document planes$" ' 20 bytes a vector$' # no biases
 say "an index as JSON" "$folder/index" --json -- "^    \"digest\": \"$digest\",$" '^    "code_dims": 50,$' \
     '^    "query_planes": 4,$' '^    "document_planes": 2$'
 # Queries have the planes of the model, whatever --query-bits.

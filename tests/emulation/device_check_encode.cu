@@ -332,6 +332,36 @@ void check_quantize(const std::string &shape, const frames &both,
     compare(shape, "tails", expected.tails, d_tails.values());
 }
 
+// xfbq of projected rows, of frames of one segment.
+void check_rotated(const std::string &shape, const frames &both,
+                   const std::vector<float> &projected, uint32_t num_rows)
+{
+    const bsw_code_layout &layout = both.host().layout;
+    const bsw_segment &segment = layout.segments[0];
+    if (layout.num_segments != 1) return;
+    const bsw_saq_frame device_frame = both.device();
+    const size_t bundle_words = bsw_segment_bundle_words(&segment);
+    const float scale = std::sqrt(static_cast<float>(segment.dims)) * 0.4f;
+    const std::vector<float> ones(32, 1.0f);
+    std::vector<float> dense;
+    for (uint32_t r = 0; r < num_rows; r++) {
+        const float *row = projected.data() + static_cast<size_t>(r) * layout.padded_dims;
+        dense.insert(dense.end(), row, row + segment.dims);
+    }
+    std::vector<uint32_t> expected(bsw_num_bundles(num_rows) * bundle_words);
+    for (uint32_t b = 0; b < bsw_num_bundles(num_rows); b++) {
+        bsw_encode_reference.xfbq(dense.data() + static_cast<size_t>(b) * 32 * segment.dims,
+                                  rows_of_bundle(num_rows, b), segment.dims, ones.data(), scale,
+                                  segment.bits, expected.data() + b * bundle_words);
+    }
+    device_array<float> d_projected(projected);
+    device_array<uint32_t> d_planes(junk<uint32_t>(expected.size()));
+    if (check_launch(bsw_device_encode_xfbq_rotated(&device_frame, d_projected.get(), num_rows,
+                                                    scale, d_planes.get(), nullptr),
+                     shape))
+        compare(shape, "planes", expected, d_planes.values());
+}
+
 // Raw rows through center and project; returns the projected ones.
 std::vector<float> check_projection(const saq_case &c, const frames &both, uint64_t stream)
 {
@@ -386,9 +416,12 @@ std::vector<float> hostile_projection(const bsw_code_layout &layout, uint32_t nu
 void check_saq(const saq_case &c, uint64_t stream)
 {
     const frames both(c, stream);
-    check_quantize(describe(c), both, check_projection(c, both, stream), c.num_rows);
-    check_quantize(describe(c) + ", hostile", both,
-                   hostile_projection(both.host().layout, c.num_rows, stream), c.num_rows);
+    const std::vector<float> projected = check_projection(c, both, stream),
+                             hostile = hostile_projection(both.host().layout, c.num_rows, stream);
+    check_quantize(describe(c), both, projected, c.num_rows);
+    check_quantize(describe(c) + ", hostile", both, hostile, c.num_rows);
+    check_rotated(describe(c) + ", rotated xfbq", both, projected, c.num_rows);
+    check_rotated(describe(c) + ", hostile, rotated xfbq", both, hostile, c.num_rows);
 }
 
 void check_saq_shapes()
@@ -428,6 +461,11 @@ void check_encode_refusals()
                        cudaErrorInvalidValue,
                    "encode_xfbq takes %u bits", bits);
     }
+    bsw_saq_frame wide = frame;
+    wide.layout.segments[0].bits = 9;
+    check_that(bsw_device_encode_xfbq_rotated(&wide, nullptr, 1, 1, nullptr, nullptr) ==
+                   cudaErrorInvalidValue,
+               "encode_xfbq_rotated takes 9 bits");
     rows.dims = 31;
     check_that(bsw_device_saq_center(&frame, &rows, nullptr, nullptr, nullptr, nullptr) ==
                    cudaErrorInvalidValue,
@@ -436,7 +474,9 @@ void check_encode_refusals()
     check_that(bsw_device_encode_xfbq(&rows, 1, 3, nullptr, nullptr, nullptr) == cudaSuccess &&
                    bsw_device_saq_center(&frame, &rows, nullptr, nullptr, nullptr, nullptr) ==
                        cudaSuccess &&
-                   bsw_device_saq_project(&frame, nullptr, 0, nullptr, nullptr) == cudaSuccess,
+                   bsw_device_saq_project(&frame, nullptr, 0, nullptr, nullptr) == cudaSuccess &&
+                   bsw_device_encode_xfbq_rotated(&frame, nullptr, 0, 1, nullptr, nullptr) ==
+                       cudaSuccess,
                "no rows are refused");
 }
 

@@ -14,6 +14,7 @@
 #include "shard/codecs/codec.h"
 #include "shard/codecs/codec_rbe.h"
 #include "shard/codecs/codec_saq.h"
+#include "shard/codecs/codec_xfbq.h"
 #include "temporary_folder.h"
 #include "unit_test.h"
 
@@ -90,6 +91,15 @@ static inline void make_plain(struct bsw_manifest *manifest)
     manifest->codec = &bsw_codec_xfbq;
     manifest->codec_number = 3.25f;
     manifest->stage_dims = 47;
+}
+
+// Codes of rotated rows; padding columns hold what must not come back.
+static inline void make_rotated(struct bsw_manifest *manifest)
+{
+    make_plain(manifest);
+    assert_int_equal(bsw_xfbq_part_create(manifest, &err), BSW_OK);
+    for (size_t i = 0; i < (size_t)47 * 64; i++)
+        bsw_xfbq_part_of(manifest)->rotation[i] = random_float(i);
 }
 
 static inline void make_raw(struct bsw_manifest *manifest)

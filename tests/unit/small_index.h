@@ -39,6 +39,7 @@ struct small_index {
     enum bsw_metric metric;
     double bits;          // xfbq, and saq with segments "auto"; not raw
     const char *segments; // saq: NULL is "auto"
+    const char *rotation; // xfbq: NULL is "none"
     int random_axes;
     uint64_t seed;
     uint32_t num_shards; // 0 is 1
@@ -91,6 +92,8 @@ static inline void train_small_index(const struct small_index *what, const bsw_v
     } else {
         int has_own = what->codec->table->fixed_bits > 0 || what->codec->table->has_parts;
         settings.bits = has_own ? 0 : what->bits;
+        if (what->codec == &bsw_codec_xfbq)
+            settings.rotation = what->rotation ? what->rotation : "none";
         assert_ok(what->codec->table->check_settings(&settings, &err), &err);
         assert_ok(what->codec->table->train(&settings, dims, &sample, NULL, manifest, &err), &err);
     }
@@ -236,7 +239,7 @@ static inline void read_plain_row(const struct bsw_shard_shape *shape,
     if (!shape->has_affine) return;
     out->scales[row] = arrays->scales[place];
     out->tails[row] = arrays->tails[place];
-    out->biases[row] = arrays->biases[place];
+    out->biases[row] = arrays->biases ? arrays->biases[place] : 0;
 }
 
 static inline void read_plain_shard(const struct bsw_manifest *manifest, const char *folder,

@@ -52,6 +52,22 @@ static void assert_same_frame(const struct bsw_manifest *a, const struct bsw_man
     }
 }
 
+// Of rule 1 alone.
+static void assert_same_rotation(const struct bsw_manifest *a, const struct bsw_manifest *b)
+{
+    size_t dims = a->layout.dims, padded = a->layout.padded_dims;
+    assert_int_equal(a->code_rule, b->code_rule);
+    assert_int_equal(bsw_manifest_format_version(b), b->code_rule ? 4 : 1);
+    assert_int_equal(b->part != NULL, b->code_rule == 1);
+    if (!b->part) return;
+    for (size_t j = 0; j < dims; j++) {
+        const float *row = bsw_xfbq_part_of(b)->rotation + j * padded;
+        assert_memory_equal(bsw_xfbq_part_of(a)->rotation + j * padded, row, dims * sizeof *row);
+        for (size_t i = dims; i < padded; i++) assert_true(row[i] == 0.0f);
+        assert_true(bsw_xfbq_part_of(b)->mean[j] == 0.0f);
+    }
+}
+
 static void check_round_trip(struct bsw_manifest *in)
 {
     struct bsw_buffer first = {0}, second = {0};
@@ -60,6 +76,7 @@ static void check_round_trip(struct bsw_manifest *in)
     assert_int_equal(bsw_manifest_parse("m", first.data, first.bytes, &out, &err), BSW_OK);
     assert_same_facts(in, &out);
     if (in->codec == &bsw_codec_saq) assert_same_frame(in, &out);
+    if (in->codec == &bsw_codec_xfbq) assert_same_rotation(in, &out);
     if (in->codec == &bsw_codec_rbe) {
         assert_true(bsw_rbe_part_of(in)->model_digest == bsw_rbe_part_of(&out)->model_digest);
         assert_int_equal(bsw_rbe_part_of(in)->query_planes, bsw_rbe_part_of(&out)->query_planes);
@@ -85,6 +102,8 @@ UNIT_TEST(manifests_come_back)
     } layouts[] = {{"138x4", 138}, {"33x3,5x2,100x1", 138}, {"1x8", 1}, {"32x8,32x1", 64}};
     struct bsw_manifest manifest;
     make_plain(&manifest);
+    check_round_trip(&manifest);
+    make_rotated(&manifest);
     check_round_trip(&manifest);
     make_raw(&manifest);
     check_round_trip(&manifest);
@@ -227,6 +246,46 @@ UNIT_TEST(build_digest_depends_on_every_parameter)
     m.build_digest++; // not of itself, and not of what the shards' content gives
     m.shards[2].codes_digest++;
     assert_true(digest_of(&m) == digests[0]);
+    bsw_manifest_deinit(&m);
+}
+
+// Of rule 1 rbe has no biases: 4 bytes of a row and 128 of a bundle less.
+UNIT_TEST(rules_decide_whether_there_are_biases)
+{
+    struct bsw_manifest m;
+    struct bsw_shard_shape with, without;
+    make_rbe(&m);
+    double row_bytes = bsw_manifest_row_bytes(&m);
+    bsw_shard_shape_init(&with, &m, 0);
+    assert_true(with.has_affine && with.has_biases);
+    m.code_rule = 1;
+    assert_true(bsw_manifest_row_bytes(&m) == row_bytes - 4);
+    bsw_shard_shape_init(&without, &m, 0);
+    assert_true(without.has_affine && !without.has_biases);
+    assert_int_equal(without.bundle_bytes, with.bundle_bytes - BSW_BUNDLE_ROWS * sizeof(float));
+    assert_int_equal(bsw_manifest_format_version(&m), 4);
+    check_round_trip(&m);
+    make_saq(&m, "7x3,33x1", 40);
+    m.code_rule = 1; // which it does not have, so that it says nothing of biases
+    assert_true(bsw_manifest_has_biases(&m));
+    bsw_manifest_deinit(&m);
+    make_plain(&m);
+    assert_false(bsw_manifest_has_biases(&m));
+    bsw_manifest_deinit(&m);
+}
+
+UNIT_TEST(build_digest_depends_on_the_rotation)
+{
+    struct bsw_manifest m;
+    uint64_t digests[3];
+    make_plain(&m);
+    digests[0] = digest_of(&m);
+    bsw_manifest_deinit(&m);
+    make_rotated(&m);
+    digests[1] = digest_of(&m);
+    bsw_xfbq_part_of(&m)->rotation[46 * 64 + 46] += 0.5f;
+    digests[2] = digest_of(&m);
+    assert_true(digests[0] != digests[1] && digests[1] != digests[2] && digests[0] != digests[2]);
     bsw_manifest_deinit(&m);
 }
 

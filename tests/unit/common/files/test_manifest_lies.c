@@ -232,6 +232,7 @@ LIE(scale_negative, m->codec_number = -1)
 LIE(plain_l2, set_text(&m->metric, "l2"))
 LIE(plain_ip, set_text(&m->metric, "ip"))
 LIE(plain_as_saq, set_text(&m->codec, "saq"))
+LIE(no_rotation, (m->code_rule = 1, m->format_version = 4))
 
 static const struct {
     void (*lie)(Bsw__Manifest *message);
@@ -244,6 +245,33 @@ static const struct {
     {lie_plain_l2, "no plain code"},
     {lie_plain_ip, "no plain code"},
     {lie_plain_as_saq, "does not fit dims and segments"},
+    {lie_no_rotation, "the rotation does not fit the dims"},
+};
+
+#define ROTATED_LIE(name, statements) PART_LIE(name, Rotation, rotation, part, statements)
+
+LIE(rotated_as_plain, (m->code_rule = 0, m->format_version = 1))
+LIE(rotated_noise, memset(m->part.data, 0xff, m->part.len))
+ROTATED_LIE(matrix_short, part->matrix.len--)
+ROTATED_LIE(matrix_less, part->matrix.len -= 4)
+ROTATED_LIE(matrix_none, part->matrix.len = 0)
+ROTATED_LIE(matrix_nan, set_float(&part->matrix, 47 * 47 - 1, NAN))
+ROTATED_LIE(matrix_inf, set_float(&part->matrix, 0, -INFINITY))
+ROTATED_LIE(matrix_large, set_float(&part->matrix, 1, 2.5f))
+
+static const struct {
+    void (*lie)(Bsw__Manifest *message);
+    const char *clause;
+} rotated_lies[] = {
+    {lie_nothing, NULL},
+    {lie_rotated_as_plain, "a rotation of codes without one"},
+    {lie_rotated_noise, "rotation"},
+    {lie_matrix_short, "does not fit the dims"},
+    {lie_matrix_less, "does not fit the dims"},
+    {lie_matrix_none, "does not fit the dims"},
+    {lie_matrix_nan, "out of range"},
+    {lie_matrix_inf, "out of range"},
+    {lie_matrix_large, "out of range"},
 };
 
 LIE(raw_cosine, set_text(&m->metric, "cosine"))
@@ -295,6 +323,18 @@ static const struct {
     {lie_rbe_exponent, "out of range"},
     {lie_rbe_digest, NULL}, // found when the model is opened
 };
+
+UNIT_TEST(rotations_that_lie_are_refused)
+{
+    struct bsw_manifest rotated;
+    struct bsw_buffer bytes = {0};
+    make_rotated(&rotated);
+    pack(&rotated, &bytes);
+    for (size_t i = 0; i < sizeof rotated_lies / sizeof rotated_lies[0]; i++)
+        check_lie(&bytes, rotated_lies[i].lie, rotated_lies[i].clause);
+    bsw_buffer_deinit(&bytes);
+    bsw_manifest_deinit(&rotated);
+}
 
 UNIT_TEST(manifests_that_lie_are_refused)
 {

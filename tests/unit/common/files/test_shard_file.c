@@ -24,6 +24,9 @@ static void assert_same_arrays(const struct bsw_shard_shape *shape,
         assert_memory_equal(block->offsets, all->offsets + first, rows * sizeof(int32_t));
     if (!shape->has_affine) return;
     assert_memory_equal(block->scales, all->scales + first, rows * sizeof(uint16_t));
+    assert_int_equal(shape->has_biases, block->biases != NULL);
+    assert_int_equal(shape->has_biases, all->biases != NULL);
+    if (!shape->has_biases) return;
     assert_memory_equal(block->biases, all->biases + first, rows * sizeof(float));
 }
 

@@ -8,6 +8,7 @@
 #include "common/rows/synth.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/codec_saq.h"
+#include "shard/codecs/codec_xfbq.h"
 #include "small_index.h"
 #include "temporary_folder.h"
 
@@ -174,6 +175,62 @@ UNIT_TEST(plain_queries_are_coded_as_documents)
         free_plain_queries(&queries);
     }
     bsw_free(&vectors);
+    bsw_manifest_deinit(&manifest);
+}
+
+// A rotated component in long double, of a row with its factor.
+static long double rotated_component(const struct bsw_manifest *manifest, const float *row,
+                                     float factor, uint32_t i)
+{
+    long double sum = 0;
+    for (uint32_t j = 0; j < manifest->layout.dims; j++)
+        sum +=
+            (long double)row[j] * (long double)factor *
+            (long double)bsw_xfbq_part_of(manifest)->rotation[j * manifest->layout.padded_dims + i];
+    return sum;
+}
+
+// Whether c is the code of v, which is as wrong as float32 sums of numbers of a unit row are.
+static int is_code_of(long double v, int bits, int c)
+{
+    int half = 1 << (bits - 1);
+    long double error = 1e-5L * half, low = (c - 1) / 2, high = low + 1;
+    if ((c - 1) / 2 > -half && v < low - error) return 0;
+    return (c - 1) / 2 >= half - 1 || v <= high + error;
+}
+
+// Rows and queries of rotated codes are coded alike.
+UNIT_TEST(rotated_rows_and_queries_are_coded_alike)
+{
+    enum { DIMS = 45, ROWS = 70 };
+    struct small_index what = {.source = "synth:count=70,dims=45,clusters=7",
+                               .codec = &bsw_codec_xfbq,
+                               .metric = BSW_METRIC_COSINE,
+                               .bits = 4,
+                               .rotation = "random"};
+    struct bsw_manifest manifest;
+    struct plain_shard shard;
+    struct plain_queries queries;
+    make_small_index(&what, temporary_folder, &manifest);
+    assert_int_equal(manifest.code_rule, 1);
+    const struct bsw_synth synth = {.count = ROWS, .dims = DIMS, .seed = 1, .clusters = 7};
+    float *rows = allocate_or_fail((size_t)ROWS * DIMS, sizeof *rows);
+    bsw_synth_rows(&synth, 0, ROWS, rows);
+    read_plain_shard(&manifest, temporary_folder, 0, &shard);
+    make_plain_queries(&manifest, rows, ROWS, 4, &queries);
+    for (uint32_t r = 0; r < ROWS; r++) {
+        for (uint32_t i = 0; i < DIMS; i++) {
+            int c = shard.codes[r * DIMS + i];
+            long double y =
+                rotated_component(&manifest, rows + (size_t)r * DIMS, queries.factors[r], i);
+            assert_true(is_code_of(y * (long double)manifest.codec_number * 8, 4, c));
+            assert_int_equal(queries.codes[r * DIMS + i], c);
+        }
+        assert_zero_padding(&manifest.layout, queries.words + r * queries.query_words, 4);
+    }
+    free_plain_queries(&queries);
+    free_plain_shard(&shard);
+    bsw_free(&rows);
     bsw_manifest_deinit(&manifest);
 }
 

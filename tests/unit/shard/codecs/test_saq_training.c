@@ -24,7 +24,7 @@ static int compare_floats(const void *a, const void *b)
 
 static enum bsw_status train_scale(struct bsw_sample *sample, float *scale)
 {
-    const struct bsw_codec_settings settings = {.bits = 3};
+    const struct bsw_codec_settings settings = {.bits = 3, .rotation = "none"};
     struct bsw_manifest manifest = {.codec = &bsw_codec_xfbq};
     uint32_t dims = bsw_vectors_dims(sample->vectors);
     enum bsw_status status =
