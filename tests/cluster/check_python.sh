@@ -10,14 +10,7 @@ set -euo pipefail
 
 library=$(dirname "$program")/libbitsweep.so
 needs "$library"
-python=
-for candidate in python3 /usr/bin/python3; do
-    if "$candidate" -c 'import sys, numpy; assert sys.version_info >= (3, 9)' 2>/dev/null; then
-        python=$candidate
-        break
-    fi
-done
-[[ $python ]] || { echo "no python3 with numpy here; in Debian it is the package python3-numpy" && exit 77; }
+find_python
 source=$(realpath "$2")
 export BITSWEEP_LIBRARY=$library PYTHONPATH=$source/python PYTHONDONTWRITEBYTECODE=1
 export PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore

@@ -130,6 +130,18 @@ needs() {
     done
 }
 
+# find_python: python is one that has NumPy; without one the test is skipped.
+find_python() {
+    local candidate
+    for candidate in python3 /usr/bin/python3; do
+        if "$candidate" -c 'import sys, numpy; assert sys.version_info >= (3, 9)' 2>/dev/null; then
+            python=$candidate
+            return
+        fi
+    done
+    echo "no python3 with numpy here; in Debian it is the package python3-numpy" && exit 77
+}
+
 # find_ranks COUNT...: ranks_axis is 1 and, where several ranks can be started, those counts that
 # BITSWEEP_MAX_RANKS allows. has_mpi says whether they can.
 find_ranks() {
