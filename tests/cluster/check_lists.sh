@@ -309,28 +309,28 @@ tail -c 180 "$copies" >"$folder/copy"
 (cd "$folder" && printf 'copy%.0s ' {1..5400} | xargs cat) >>"$copies"
 put "$copies" 0 '\x70\x17\0\0'
 encode=(encode --base "$copies" --metric l2 --lists auto --force)
-check "a table of copies" "$program" "${encode[@]}" --calibrate 200 --index "$folder/one"
+check "a table of copies" "$program" "${encode[@]}" --calibrate 200 --index "$folder/alike"
 cp "$folder/stdout" "$folder/told"
 check "says how many there are" grep -qE '^calibrated with 199 queries, ' "$folder/told"
 check "on $most_ranks ranks" on "$most_ranks" "${encode[@]}" --calibrate 200 --threads 3 --index "$folder/other" --quiet
-check "the same table" diff -r "$folder/one" "$folder/other"
+check "the same table" diff -r "$folder/alike" "$folder/other"
 check "ground truth of copies" "$program" groundtruth --base "$copies" --queries "$vectors" --metric l2 --k 10 \
     --out "$folder/truth" --force --quiet
-check "a recall where most rows are copies" search_facts "$folder/one" --recall 0.9
+check "a recall where most rows are copies" search_facts "$folder/alike" --recall 0.9
 at_least "recall of 0.9 where most rows are copies" "$(recall_of "$folder/first")" 0.87
-check "a table of all that differ" "$program" "${encode[@]}" --calibrate 700 --index "$folder/one"
+check "a table of all that differ" "$program" "${encode[@]}" --calibrate 700 --index "$folder/alike"
 cp "$folder/stdout" "$folder/told"
 check "says that there are no more" grep -qE '^calibrated with 599 queries \(no more rows differ\), ' "$folder/told"
 head -c $((8 + 3 * 180)) "$vectors" >"$folder/copied.fbin"
 tail -c 180 "$folder/copied.fbin" >"$folder/copy"
 (cd "$folder" && printf 'copy%.0s ' {1..57} | xargs cat) >>"$folder/copied.fbin"
 put "$folder/copied.fbin" 0 '\x3c\0\0\0'
-check "a table of copied queries" "$program" calibrate "$folder/one" --queries "$folder/copied.fbin"
+check "a table of copied queries" "$program" calibrate "$folder/alike" --queries "$folder/copied.fbin"
 cp "$folder/stdout" "$folder/told"
 check "says how many differ" grep -qE '^calibrated with 60 queries \(3 of them different\), ' "$folder/told"
 { head -c 8 "$copies" && tail -c $((5400 * 180)) "$copies"; } >"$folder/equal.fbin"
 put "$folder/equal.fbin" 0 '\x18\x15\0\0'
-check "a table of equal rows" "$program" encode --base "$folder/equal.fbin" --metric l2 --lists 30 --index "$folder/one" \
+check "a table of equal rows" "$program" encode --base "$folder/equal.fbin" --metric l2 --lists 30 --index "$folder/alike" \
     --force
 cp "$folder/stdout" "$folder/told"
 check "is of one row" grep -qE '^calibrated with 1 queries \(no more rows differ\), .*: recall 1' "$folder/told"
