@@ -9,7 +9,7 @@
 #include "shard/codecs/sample.h"
 
 #define BSW_CODE_RECALL_K          10
-#define BSW_CODE_RECALL_CANDIDATES 20
+#define BSW_CODE_RECALL_CANDIDATES 10
 
 // Rows of the sample that all differ: all of some lists, or of few lists from everywhere. None
 // where there are too few.

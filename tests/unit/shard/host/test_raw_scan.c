@@ -165,8 +165,8 @@ static void check_values(const struct scan_case *scan, struct bsw_scan_workspace
                                workspace, survivors, &err),
               &err);
     for (size_t i = 0; i < QUERIES * counts[0]; i++) {
-        float value =
-            bsw_value_of_score(&scan->manifest, scan->batch.query_bits, survivors[i].score, 0.0f);
+        float value = bsw_value_of_score(&scan->manifest, scan->batch.query_bits,
+                                         survivors[i].score, (struct bsw_value_terms){0.0f, 1.0f});
         size_t row = scan->first_row + survivors[i].row;
         assert_true(value == (float)exact_value(&scan->manifest, i / counts[0], row));
     }
