@@ -248,9 +248,10 @@ struct bitsweep_index_info {
     int is_residual;
     int has_vectors;     /* raw rows are in the index */
     int has_calibration; /* `recall` of a search can be used */
-    /* Before the index was made, rows of a sample were searched by the codes of others: the share of
-       their nearest 10 among the best 50 by code. 0: not measured, the codes are exact or rows few.
-       Below 0.9 `check_cause` says why, and what to do; it also tells of rows that lie far out. */
+    /* Before the index was made, rows of a sample were searched by the codes of others: the share
+       of their nearest 10 among the best 50 by code. 0: not measured, the codes are exact or rows
+       few. Below 0.9 `check_cause` says why, and what to do; it also tells of rows that lie far
+       out. */
     double check_recall;
     char check_cause[192];
 };

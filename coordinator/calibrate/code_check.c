@@ -358,9 +358,10 @@ static void say_far(const struct bsw_sample_far *far, char *text, size_t bytes)
 {
     snprintf(text, bytes,
              "%llu of %llu rows of the sample lie far from the others (row %llu: %.3g times as far "
-             "as nine in ten); codes fit the others",
+             "as nine in ten)%s",
              (unsigned long long)far->num_rows, (unsigned long long)far->num_good,
-             (unsigned long long)far->row, far->ratio);
+             (unsigned long long)far->row, far->ratio,
+             far->is_kept ? "" : "; codes fit the others");
 }
 
 static void find_cause(struct check *c, const struct bsw_sample_far *far)
@@ -375,9 +376,10 @@ static void find_cause(struct check *c, const struct bsw_sample_far *far)
                  "others better",
                  c->num_distinct, c->num_rows);
     else if (is_tight(c))
-        snprintf(check->cause, sizeof check->cause,
-                 "rows lie in tight groups far from each other: --lists codes them less the middle "
-                 "of their group");
+        snprintf(
+            check->cause, sizeof check->cause,
+            "rows lie in tight groups far from each other, and these bits do not reach into the "
+            "groups: --codec pq with --lists does");
     else
         snprintf(check->cause, sizeof check->cause,
                  "too few bits to tell these rows apart: give more --bits%s, or search with more "

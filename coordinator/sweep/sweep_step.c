@@ -7,7 +7,6 @@
 #include "common/job/stop_signal.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
-#include "coordinator/calibrate/code_check.h"
 #include "coordinator/truth/truth.h"
 
 enum { CHECK_SECONDS = 300 };
@@ -65,8 +64,7 @@ static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bs
         .residuals = step->residuals,
         .force = 1,
         .device.text = encode_device(team, step, codec),
-        .level = team->settings->level,
-        .measure = bsw_code_check_run};
+        .level = team->settings->level};
     bsw_process_peak_reset();
     BSW_TRY(bsw_encode_run(&settings, team->transport, &found->index, err));
     found->index_peak_bytes = bsw_process_peak_bytes();

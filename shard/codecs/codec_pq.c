@@ -466,6 +466,7 @@ static const struct bsw_codec_table table = {
     .has_rotation = 1,
     .has_matrix = 1,
     .needs_sample = 1,
+    .keeps_far_rows = 1, // which get entries of their own, and are what ip finds
     .has_residuals = 1,
     .always_residuals = 1,
     .host_encode = "--codec pq",

@@ -243,9 +243,14 @@ enum bsw_status bsw_sample_leave_out(struct bsw_sample *sample, struct bsw_error
     return status;
 }
 
+void bsw_sample_keep_far(struct bsw_sample *sample)
+{
+    sample->far.is_kept = 1;
+}
+
 static int is_left_out(const struct bsw_sample *sample, const float *row, float factor)
 {
-    return sample->far.num_rows > 0 &&
+    return sample->far.num_rows > 0 && !sample->far.is_kept &&
            square_from_middle(sample, row, factor) > sample->most_square;
 }
 

@@ -28,7 +28,8 @@
 #define BSW_SAMPLE_LEAST_SQUARE 1e-37
 
 struct bsw_sample_far {
-    uint64_t num_rows;   // left out of the sample
+    uint64_t num_rows;   // that lie far out
+    int is_kept;         // and are not left out: bsw_sample_keep_far
     uint64_t row;        // the farthest of them
     double ratio;        // of its distance to that of nine in ten
     uint64_t num_copies; // rows of the sample at the middle itself
@@ -66,6 +67,9 @@ void bsw_sample_deinit(struct bsw_sample *sample);
 // nine in ten rows lie within BSW_SAMPLE_LEAST_SQUARE of the middle, so that squares of what tells
 // them apart leave float32.
 enum bsw_status bsw_sample_leave_out(struct bsw_sample *sample, struct bsw_error *err);
+
+// Takes that back: passes have all good rows, and `far` is for people.
+void bsw_sample_keep_far(struct bsw_sample *sample);
 
 // Starts a pass over the sample; label is for its progress, borrowed until the next pass.
 void bsw_sample_rewind(struct bsw_sample *sample, const char *label);

@@ -235,7 +235,8 @@ static struct neighbour neighbour_of(const struct pair *p, uint64_t id)
     return n;
 }
 
-// Rows with NaN or Inf, or as good as that, have no value; under cosine also those below 1e-70, zeros among them.
+// Rows with NaN or Inf, or as good as that, have no value; under cosine also those below 1e-70,
+// zeros among them.
 static int has_value(enum metric metric, const double *x, size_t dims)
 {
     double squares = 0;
