@@ -92,6 +92,7 @@ static enum bsw_status fill_pass(struct device_bench *bench, uint64_t num_rows, 
     pass->num_queries = device_bench_num_queries(bench, shape);
     pass->host.shape = (struct bsw_shard_shape){.layout = codes.layout,
                                                 .has_affine = shape->has_affine,
+                                                .has_biases = shape->has_affine,
                                                 .num_rows = num_rows,
                                                 .num_places = num_rows};
     pass->host.num_bundles = codes.num_bundles;
