@@ -238,6 +238,16 @@ void bsw_frame_of_manifest(const struct bsw_manifest *manifest, struct bsw_saq_f
     memcpy(out->steps, saq->steps, sizeof out->steps);
 }
 
+// The bias of a row whose scale is stored as `half`. Under cosine and ip a row that is too long for
+// a half counts as a shorter one in its direction: its products with queries keep their signs.
+static float bias_of(const struct bsw_manifest *manifest, float norm, float mean_dot, double scale,
+                     uint16_t half)
+{
+    double stored = (double)bsw_half_to_float(half);
+    if (manifest->metric == BSW_METRIC_L2) return 0.0f - (manifest->row_dims > 0 ? mean_dot : norm);
+    return scale > (double)BSW_HALF_MAX ? (float)(mean_dot * (stored / scale)) : mean_dot;
+}
+
 // The stored halves and bias of one bundle. The tail bounds |scale_d * dot of the rest| by
 // Cauchy-Schwarz with the scale as stored; the factor above 1 covers the roundings of sqrt and
 // product.
@@ -248,13 +258,12 @@ void bsw_store_affine(const struct bsw_manifest *manifest, size_t count, const f
     double scale_unit = ldexp(1.0, -manifest->scale_exponent);
     double tail_unit = ldexp(1.0 + 0x1p-50, manifest->scale_exponent - manifest->tail_exponent);
     for (size_t r = 0; r < count; r++) {
-        uint16_t half = bsw_half_nearest((double)scales[r] * scale_unit);
+        double scale = (double)scales[r] * scale_unit;
+        uint16_t half = bsw_half_nearest(scale);
         arrays->scales[row + r] = half;
         arrays->tails[row + r] =
             bsw_half_up(bsw_half_to_float(half) * sqrt((double)tails[r]) * tail_unit);
-        arrays->biases[row + r] = manifest->metric != BSW_METRIC_L2 ? mean_dots[r]
-                                  : manifest->row_dims > 0          ? 0.0f - mean_dots[r]
-                                                                    : 0.0f - norms[r];
+        arrays->biases[row + r] = bias_of(manifest, norms[r], mean_dots[r], scale, half);
     }
 }
 

@@ -116,7 +116,8 @@ UNIT_TEST(rows_far_out_are_named)
     for (int i = 0; i < 4; i++) {
         struct bsw_code_check check = check_of((struct what){
             codecs[i % 2], i / 2 ? "ip" : "l2", i % 2 ? 0 : 4, 0, 0, bsw_cpu_level_detect()});
-        if (check.recall < 0.95) fail_msg("%d: recall %.4f", i, check.recall);
+        // Under ip it is among the nearest of every other query.
+        if (check.recall < 0.98) fail_msg("%d: recall %.4f", i, check.recall);
         assert_non_null(strstr(check.cause, "row 777"));
         assert_non_null(strstr(check.cause, "1 of 4000 rows"));
     }

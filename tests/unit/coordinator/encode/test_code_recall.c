@@ -136,17 +136,18 @@ static double recall_of_index(enum bsw_metric metric)
     return recall;
 }
 
-// Far from the origin too, where keys of residuals lack most.
-UNIT_TEST(good_codes_find_all)
+// Far from the origin too, where keys of residuals lack most. Queries have 6 bits.
+UNIT_TEST(good_codes_find_nearly_all)
 {
     make_rows(LISTS);
     for (int i = 0; i < ROWS * DIMS; i++) numbers[i] += (float)(i % 3);
     for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
         encode(bsw_metric_name((enum bsw_metric)metric), 8, ROWS, BSW_RESIDUALS_YES);
-        assert_true(recall_of_index((enum bsw_metric)metric) > 0.95);
+        double recall = recall_of_index((enum bsw_metric)metric);
+        if (!(recall > 0.85)) fail_msg("metric %d: recall %.3f", metric, recall);
     }
     encode("l2", 8, ROWS, BSW_RESIDUALS_NO);
-    assert_true(recall_of_index(BSW_METRIC_L2) > 0.99);
+    assert_true(recall_of_index(BSW_METRIC_L2) > 0.9);
 }
 
 int main(void)
