@@ -66,6 +66,18 @@ for index in "$data/index" "$folder/lists"; do
     done
 done
 
+# Codes alone, without the rows. format-3: sq8 of version 1 under cosine, whose queries keep the middle; format-4: rules of
+# coding of version 4.
+for data in "$2"/tests/data/format-3/sq8 "$2"/tests/data/format-4/{sq8,saq,xfbq}; do
+    check "verify, ${data#"$2/tests/data/"}" "$program" verify --index "$data/index" --quiet
+    for way in "${ways[@]}"; do
+        read -r level ranks <<<"$way"
+        check "codes, $level, $ranks ranks" on "$ranks" search --index "$data/index" --queries "$data/queries.fbin" \
+            --k 5 --refine none --level "$level" --out "$folder/codes.bin" --force --quiet
+        check "result of codes, $level, $ranks ranks" cmp "$folder/codes.bin" "$data/result.bin"
+    done
+done
+
 data=$2/tests/data/format-2
 check "raw result.json" cmp <(facts "$folder/result.json") "$data/result.bin.json"
 check "truth.json" cmp <(facts "$folder/truth.json") "$data/truth.bin.json"
