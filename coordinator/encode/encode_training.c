@@ -111,7 +111,7 @@ enum bsw_status bsw_encode_train(const struct bsw_encode_training *training,
     BSW_TRY(bsw_sample_create(training->vectors, manifest->metric, training->level, &sample, err));
     sample.progress = training->progress;
     enum bsw_status status = bsw_sample_leave_out(&sample, err);
-    if (manifest->codec->table->keeps_far_rows) bsw_sample_keep_far(&sample);
+    if (manifest->codec->table->keeps_far_rows) bsw_sample_keep_many(&sample);
     if (status == BSW_OK && training->chooses_residuals)
         status = bsw_code_recall_init(&measure, manifest, &sample, err);
     if (status == BSW_OK)

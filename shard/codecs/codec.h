@@ -128,7 +128,7 @@ struct bsw_codec_table {
     int has_segments;        // bits differ from dimension to dimension
     int has_model;           // needs a model file
     int needs_sample;        // training looks at rows
-    int keeps_far_rows;      // also at those that lie far from all others: bsw_sample_leave_out
+    int keeps_far_rows;      // also at those that lie far out, where they are many
     int has_whole_bits;      // no fractions of --bits
     double fixed_bits;       // --bits can only be this; 0: it is asked for
     int takes_numbers;       // codes rows as they are, not as floats

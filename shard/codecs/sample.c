@@ -243,9 +243,9 @@ enum bsw_status bsw_sample_leave_out(struct bsw_sample *sample, struct bsw_error
     return status;
 }
 
-void bsw_sample_keep_far(struct bsw_sample *sample)
+void bsw_sample_keep_many(struct bsw_sample *sample)
 {
-    sample->far.is_kept = 1;
+    sample->far.is_kept = sample->far.num_rows > 3 + sample->far.num_good / 200;
 }
 
 static int is_left_out(const struct bsw_sample *sample, const float *row, float factor)

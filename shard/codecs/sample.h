@@ -29,7 +29,7 @@
 
 struct bsw_sample_far {
     uint64_t num_rows;   // that lie far out
-    int is_kept;         // and are not left out: bsw_sample_keep_far
+    int is_kept;         // and are not left out: bsw_sample_keep_many
     uint64_t row;        // the farthest of them
     double ratio;        // of its distance to that of nine in ten
     uint64_t num_copies; // rows of the sample at the middle itself
@@ -68,8 +68,8 @@ void bsw_sample_deinit(struct bsw_sample *sample);
 // them apart leave float32.
 enum bsw_status bsw_sample_leave_out(struct bsw_sample *sample, struct bsw_error *err);
 
-// Takes that back: passes have all good rows, and `far` is for people.
-void bsw_sample_keep_far(struct bsw_sample *sample);
+// Takes that back where rows that lie far out are no few: more than one in 200, and more than three.
+void bsw_sample_keep_many(struct bsw_sample *sample);
 
 // Starts a pass over the sample; label is for its progress, borrowed until the next pass.
 void bsw_sample_rewind(struct bsw_sample *sample, const char *label);

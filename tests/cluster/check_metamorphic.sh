@@ -23,7 +23,7 @@ minutes=${BITSWEEP_METAMORPHIC_MINUTES:-0}
 cases=${BITSWEEP_METAMORPHIC_CASES:-}
 if [[ ! $cases ]]; then
     cases=0
-    [[ $minutes != 0 ]] || cases=all
+    [[ $minutes != 0 ]] || cases=150
 fi
 
 # table_is_written KIND: bench/peers/hard_data_table.py judges a kind that is easy, without FAISS as well.
