@@ -6,7 +6,7 @@
 # usage: check_metamorphic.sh BITSWEEP_BINARY SOURCE_FOLDER
 #
 # BITSWEEP_METAMORPHIC_SEED: the number of the first case (1), from which they count up; a number always is the same
-# case. BITSWEEP_METAMORPHIC_CASES: how many (each code with each change once, about a minute).
+# case. BITSWEEP_METAMORPHIC_CASES: how many (150, half of all codes with all changes, about a minute), or all.
 # BITSWEEP_METAMORPHIC_MINUTES: how long, instead. A case that fails prints the line that repeats it.
 set -euo pipefail
 
