@@ -97,7 +97,8 @@ enum bsw_status bsw_saq_parse_segments(const char *text, uint32_t dims, struct b
     if (strcmp(end, "x0") != 0 || left_out < 1 || left_out >= dims)
         return bsw_code_layout_parse(text, dims, out, err);
     snprintf(coded, sizeof coded, "%.*s", (int)(last - text), text);
-    return bsw_code_layout_parse(coded, dims - (uint32_t)left_out, out, err);
+    enum bsw_status status = bsw_code_layout_parse(coded, dims - (uint32_t)left_out, out, err);
+    return status == BSW_OK ? BSW_OK : bsw_prefix(err, status, "but for the last segment: ");
 }
 
 // ---- frame ----
