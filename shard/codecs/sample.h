@@ -68,7 +68,8 @@ void bsw_sample_deinit(struct bsw_sample *sample);
 // them apart leave float32.
 enum bsw_status bsw_sample_leave_out(struct bsw_sample *sample, struct bsw_error *err);
 
-// Takes that back where rows that lie far out are no few: more than one in 200, and more than three.
+// Takes that back where rows that lie far out are no few: more than one in 200, and more than
+// three.
 void bsw_sample_keep_many(struct bsw_sample *sample);
 
 // Starts a pass over the sample; label is for its progress, borrowed until the next pass.
