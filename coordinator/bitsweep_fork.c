@@ -11,7 +11,7 @@
 
 static atomic_int num_calls;            // under way
 static atomic_int has_worked, had_team; // this process, or one that it came of
-// Of a child, set while it has one thread.
+// What a child knows: set while it has one thread.
 static int generation, is_child, is_alone, is_cut_off;
 
 static void begin_child(void)

@@ -57,7 +57,7 @@ struct bsw_manifest_lists {
     uint32_t count;   // 0: none
     float *centroids; // [count][row dims]; owned
     int is_residual;  // codes are of rows less their centroids
-    // Of a sample, by codes of both kinds, where encode chose by them; else 0.
+    // What a sample found by codes of both kinds, where encode chose by that; else 0.
     double residual_recall, plain_recall;
     // .vectors files have a row at each place; else in the order of the source, as programs before
     // wrote them.

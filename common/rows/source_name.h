@@ -20,7 +20,7 @@ struct bsw_hdf5_name {
 // 0 if `name` is not of this kind (or its path longer than any).
 int bsw_hdf5_name_parse(const char *name, const char *fallback, struct bsw_hdf5_name *out);
 
-// Of names of vectors, synth: apart.
+// For names of vectors; synth: has its own.
 #define BSW_VECTOR_ENDINGS ".fvecs .bvecs .fbin .u8bin .i8bin .npy .hdf5 or .h5"
 
 // 1 if `name` ends so, with something before it.

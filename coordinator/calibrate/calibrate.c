@@ -95,7 +95,7 @@ static void choose_k(struct calibration *c)
     c->num_skipped = c->by_rows ? c->k : 0;
 }
 
-// Of a query's true neighbours and of its candidates: those that do not count, at most.
+// How many of a query's true neighbours, and of its candidates, do not count at most.
 static uint64_t num_left_out(const struct calibration *c)
 {
     return c->by_rows ? c->num_skipped + 1 + c->num_places : 0;

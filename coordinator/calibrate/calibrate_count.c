@@ -79,7 +79,7 @@ static void divide_truth(const struct bsw_calibrate_lists *lists, uint64_t q,
     qsort(rows->sought, rows->num_sought, sizeof *rows->sought, compare);
 }
 
-// Of a query that counts.
+// A query that counts.
 static void count_query(const struct bsw_calibrate_lists *lists, uint64_t q,
                         const struct query_rows *rows, struct bsw_calibrate_found *found)
 {

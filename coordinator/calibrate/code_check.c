@@ -84,7 +84,7 @@ static void take_row(struct check *c, const float *row, float factor, uint32_t l
     c->lists[c->num_rows++] = list;
 }
 
-// Of residuals all rows of some lists, which then have neighbours in them as in the index; else
+// For residuals all rows of some lists, which then have neighbours in them as in the index; else
 // rows at equal distances in the sample.
 static int is_taken(const struct check *c, uint64_t place, uint64_t num_places, uint32_t list)
 {
@@ -119,16 +119,10 @@ static enum bsw_status take_rows(struct check *c, struct bsw_sample *sample,
 static enum bsw_status open_assigner(const struct check *c, bsw_list_assigner **out,
                                      struct bsw_error *err)
 {
-    const struct bsw_manifest_lists *lists = &c->manifest->lists;
-    const struct bsw_list_assigner_needs needs = {.metric = c->manifest->metric,
-                                                  .type = BSW_VECTOR_FLOAT32,
-                                                  .dims = c->dims,
-                                                  .centroids = lists->centroids,
-                                                  .num_lists = lists->count,
-                                                  .level = c->level,
-                                                  .num_threads = omp_get_max_threads()};
     *out = NULL;
-    return lists->is_residual ? bsw_list_assigner_open(&needs, out, err) : BSW_OK;
+    if (!c->manifest->lists.is_residual) return BSW_OK;
+    return bsw_list_assigner_open_lists(c->manifest, BSW_VECTOR_FLOAT32, c->dims, c->level, out,
+                                        err);
 }
 
 static enum bsw_status read_rows(struct check *c, const bsw_vectors *vectors, struct bsw_error *err)
@@ -336,7 +330,7 @@ static enum bsw_status count(struct check *c, struct bsw_error *err)
 
 // ---- causes ----
 
-// Of l2: whether rows lie in groups that are small beside the distances between them.
+// Whether rows lie in groups that are small beside the distances between them; known of l2 alone.
 static int is_tight(struct check *c)
 {
     double square = 0;

@@ -89,17 +89,12 @@ static enum bsw_status choose_rows(struct bsw_code_recall *measure,
                                    const struct bsw_manifest *manifest, struct bsw_sample *sample,
                                    size_t most, struct bsw_error *err)
 {
-    const struct bsw_list_assigner_needs needs = {.metric = measure->metric,
-                                                  .type = BSW_VECTOR_FLOAT32,
-                                                  .dims = measure->dims,
-                                                  .centroids = manifest->lists.centroids,
-                                                  .num_lists = manifest->lists.count,
-                                                  .level = measure->level,
-                                                  .num_threads = omp_get_max_threads()};
     struct choice choice = {.sample = sample, .num_lists = manifest->lists.count, .most = most};
     enum bsw_status status = bsw_different_rows_init(&choice.different, measure->metric,
                                                      measure->level, measure->dims, most, err);
-    if (status == BSW_OK) status = bsw_list_assigner_open(&needs, &choice.assigner, err);
+    if (status == BSW_OK)
+        status = bsw_list_assigner_open_lists(manifest, BSW_VECTOR_FLOAT32, measure->dims,
+                                              measure->level, &choice.assigner, err);
     if (status == BSW_OK) status = take_rows(measure, &choice, err);
     bsw_list_assigner_close(&choice.assigner);
     bsw_different_rows_deinit(&choice.different);
@@ -269,7 +264,7 @@ static float addition(const struct coded_rows *coded, const struct lacking_query
     return (float)(measure->metric == BSW_METRIC_L2 ? 2 * sum : sum);
 }
 
-// Of the coded query with all rows.
+// The coded query with all rows.
 static void multiply(const struct coded_rows *coded, const uint32_t *words, int32_t *dots)
 {
     const struct bsw_code_layout *layout = &coded->manifest.layout;

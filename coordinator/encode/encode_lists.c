@@ -96,14 +96,9 @@ static enum bsw_status assign_part(struct bsw_encode_lists *lists, uint64_t firs
 {
     const struct bsw_manifest *manifest = lists->manifest;
     bsw_list_assigner *assigner;
-    const struct bsw_list_assigner_needs needs = {.metric = manifest->metric,
-                                                  .type = bsw_vectors_type(lists->vectors),
-                                                  .dims = bsw_vectors_dims(lists->vectors),
-                                                  .centroids = manifest->lists.centroids,
-                                                  .num_lists = manifest->lists.count,
-                                                  .level = lists->level,
-                                                  .num_threads = omp_get_max_threads()};
-    BSW_TRY(bsw_list_assigner_open(&needs, &assigner, err));
+    BSW_TRY(bsw_list_assigner_open_lists(manifest, bsw_vectors_type(lists->vectors),
+                                         bsw_vectors_dims(lists->vectors), lists->level, &assigner,
+                                         err));
     enum bsw_status status =
         bsw_lists_assign(lists->vectors, manifest->first_row + first, last - first, assigner,
                          lists->progress, lists_of(lists) + first, err);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/encode/encode_training.h"
 
-#include <omp.h>
-
 #include "coordinator/encode/code_recall.h"
 
 // A sample of residuals finds its rows' centroids.
@@ -10,17 +8,11 @@ static enum bsw_status open_assigner(const struct bsw_encode_training *training,
                                      const struct bsw_manifest *manifest, struct bsw_sample *sample,
                                      struct bsw_error *err)
 {
-    const struct bsw_manifest_lists *lists = &manifest->lists;
-    const struct bsw_list_assigner_needs needs = {.metric = manifest->metric,
-                                                  .type = bsw_vectors_type(training->vectors),
-                                                  .dims = bsw_vectors_dims(training->vectors),
-                                                  .centroids = lists->centroids,
-                                                  .num_lists = lists->count,
-                                                  .level = training->level,
-                                                  .num_threads = omp_get_max_threads()};
-    if (!lists->is_residual) return BSW_OK;
-    sample->centroids = lists->centroids;
-    return bsw_list_assigner_open(&needs, &sample->assigner, err);
+    if (!manifest->lists.is_residual) return BSW_OK;
+    sample->centroids = manifest->lists.centroids;
+    return bsw_list_assigner_open_lists(manifest, bsw_vectors_type(training->vectors),
+                                        bsw_vectors_dims(training->vectors), training->level,
+                                        &sample->assigner, err);
 }
 
 // A pass over the sample then gives rows as they are again.

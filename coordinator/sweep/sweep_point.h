@@ -27,8 +27,8 @@ struct bsw_sweep_run {
     uint64_t num_queries;
     uint32_t dims;
     int has_radii; // of indexes of product codes: some point wants them
-    // Of a ground truth that was given: whether answers were compared with it, and how many rows of
-    // theirs are nearer than its last.
+    // For a ground truth that was given: whether answers were compared with it, and how many rows
+    // of theirs are nearer than its last.
     int is_truth_checked;
     uint64_t num_nearer;
 };

@@ -32,7 +32,7 @@ struct bsw_saq_frame {
     const float *rotation;
     float steps[BSW_MAX_SEGMENTS]; // t_s, relative to the document's rms, > 0
     uint32_t stage_dims;           // dimensions of the first stage, a multiple of 32 or layout.dims
-    // Of rows, where codes leave some axes out and have fewer; else 0. mean and the inputs of
+    // Dims of rows, where codes leave some axes out and have fewer; else 0. mean and the inputs of
     // rotation are so many then.
     uint32_t row_dims;
 };

@@ -11,7 +11,7 @@
 
 #define BSW_XFBQ_MAX_ROTATED_DIMS 4096 // the matrix is dims^2 floats, in the manifest
 
-// Of rule 1; of rule 0, whose rows are coded as they are, there is no part.
+// What rule 1 has; rule 0, whose rows are coded as they are, has no part.
 struct bsw_xfbq_part {
     float *mean;     // [dims] zeros; owned
     float *rotation; // [dims][padded_dims], columns of padding 0; owned

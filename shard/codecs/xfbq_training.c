@@ -28,7 +28,7 @@ struct trial {
 static void begin_pass(struct trial *trial, const char *label)
 {
     uint64_t dims = bsw_vectors_dims(trial->sample->vectors);
-    // Of a sample as large as it gets at most 2^34 multiply-adds.
+    // At most 2^34 multiply-adds for a sample as large as it gets.
     trial->every = trial->frame ? 1 + dims * dims / (1u << 18) : 1;
     trial->tile = 0;
     bsw_sample_rewind(trial->sample, label);

@@ -217,18 +217,13 @@ static enum bsw_status make_order(const struct bsw_manifest *manifest, const bsw
                                   struct bsw_error *err)
 {
     const struct bsw_shard_entry *entry = &manifest->shards[shard->index];
-    const struct bsw_list_assigner_needs needs = {.metric = manifest->metric,
-                                                  .type = bsw_vectors_type(vectors),
-                                                  .dims = bsw_manifest_row_dims(manifest),
-                                                  .centroids = manifest->lists.centroids,
-                                                  .num_lists = manifest->lists.count,
-                                                  .level = level,
-                                                  .num_threads = omp_get_max_threads()};
     bsw_list_assigner *assigner;
     uint32_t *lists;
     if (manifest->lists.count == 0) return BSW_OK;
     BSW_TRY(bsw_allocate(&lists, entry->num_rows, sizeof *lists, "lists", err));
-    enum bsw_status status = bsw_list_assigner_open(&needs, &assigner, err);
+    enum bsw_status status =
+        bsw_list_assigner_open_lists(manifest, bsw_vectors_type(vectors),
+                                     bsw_manifest_row_dims(manifest), level, &assigner, err);
     if (status == BSW_OK)
         status = bsw_lists_assign(vectors, entry->first_row, entry->num_rows, assigner, NULL, lists,
                                   err);

@@ -8,6 +8,7 @@
 
 #include "common/base/memory.h"
 #include "common/codes/result_order.h"
+#include "common/files/index_manifest.h"
 #include "common/job/stop_signal.h"
 #include "kernels/encode/encode.h"
 #include "kernels/encode/prepare_rows.h"
@@ -106,6 +107,21 @@ enum bsw_status bsw_list_assigner_open(const struct bsw_list_assigner_needs *nee
     else
         bsw_list_assigner_close(&assigner);
     return status;
+}
+
+enum bsw_status bsw_list_assigner_open_lists(const struct bsw_manifest *manifest,
+                                             enum bsw_vector_type type, size_t dims,
+                                             enum bsw_cpu_level level, bsw_list_assigner **out,
+                                             struct bsw_error *err)
+{
+    const struct bsw_list_assigner_needs needs = {.metric = manifest->metric,
+                                                  .type = type,
+                                                  .dims = dims,
+                                                  .centroids = manifest->lists.centroids,
+                                                  .num_lists = manifest->lists.count,
+                                                  .level = level,
+                                                  .num_threads = omp_get_max_threads()};
+    return bsw_list_assigner_open(&needs, out, err);
 }
 
 void bsw_list_assigner_close(bsw_list_assigner **assigner)

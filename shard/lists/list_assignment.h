@@ -25,6 +25,8 @@
 #include "common/job/progress.h"
 #include "common/rows/vectors.h"
 
+struct bsw_manifest; // common/files/index_manifest.h
+
 // Of a row with a fault (kernels/encode/prepare_rows.h): not finite, too large, zero under cosine.
 #define BSW_NO_LIST UINT32_MAX
 
@@ -43,6 +45,12 @@ typedef struct bsw_list_assigner bsw_list_assigner;
 // The caller closes *out; NULL after an error. A centroid with a fault is BSW_ERROR_BAD_DATA.
 enum bsw_status bsw_list_assigner_open(const struct bsw_list_assigner_needs *needs,
                                        bsw_list_assigner **out, struct bsw_error *err);
+// The same for the lists of a manifest, whose centroids are borrowed, with all OpenMP threads.
+// type, dims: of rows.
+enum bsw_status bsw_list_assigner_open_lists(const struct bsw_manifest *manifest,
+                                             enum bsw_vector_type type, size_t dims,
+                                             enum bsw_cpu_level level, bsw_list_assigner **out,
+                                             struct bsw_error *err);
 void bsw_list_assigner_close(bsw_list_assigner **assigner);
 
 // What is known of rows, and what is asked. Arrays [num_rows], borrowed for the call.
