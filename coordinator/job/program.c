@@ -16,7 +16,7 @@
 
 // How often a thread of OpenMP that waits for others looks before it sleeps. libgomp's own 300,000
 // are some 10 ms, in which it may keep the one it waits for from running.
-#define SPIN_TURNS "2000"
+#define SPIN_TURNS "10000"
 
 // A fault that all ranks agreed on is printed by rank 0; one of the transport itself by whoever met
 // it.

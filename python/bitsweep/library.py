@@ -307,7 +307,7 @@ def _short_spins() -> Iterator[None]:
     if "GOMP_SPINCOUNT" in os.environ or "OMP_WAIT_POLICY" in os.environ:
         yield
         return
-    os.environ["GOMP_SPINCOUNT"] = "2000"
+    os.environ["GOMP_SPINCOUNT"] = "10000"
     try:
         yield
     finally:

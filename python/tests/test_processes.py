@@ -293,7 +293,7 @@ except bitsweep.Error as error:
         said = self.run_with(script, OMP_DISPLAY_ENV="verbose")
         if "GOMP_SPINCOUNT" not in said:
             self.skipTest("no libgomp here")
-        self.assertIn("GOMP_SPINCOUNT = '2000'", said)
+        self.assertIn("GOMP_SPINCOUNT = '10000'", said)
         self.assertIn("None", said)
         said = self.run_with(script, OMP_DISPLAY_ENV="verbose", GOMP_SPINCOUNT="77")
         self.assertIn("GOMP_SPINCOUNT = '77'", said)

@@ -44,7 +44,7 @@ spins() {
 }
 
 if grep -q GOMP_SPINCOUNT <(env OMP_DISPLAY_ENV=verbose "$program" --version 2>&1); then
-    spins "short spins" 2000
+    spins "short spins" 10000
     spins "as GOMP_SPINCOUNT has them" 77 GOMP_SPINCOUNT=77
     spins "as OMP_WAIT_POLICY has them" 0 OMP_WAIT_POLICY=passive
 fi
