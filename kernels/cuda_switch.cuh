@@ -23,10 +23,14 @@
 #include "tests/emulation/cuda_emulator.hpp"
 #endif
 
+#include <atomic>
+
 #include "common/codes/half.h"
 
 namespace bsw
 {
+
+inline std::atomic<uint64_t> num_launches; // of this process (bsw_device_launches)
 
 struct launch_shape {
     dim3 grid, block;
@@ -39,6 +43,7 @@ struct launch_shape {
 template <class... P, class... A>
 cudaError_t launch(const launch_shape &shape, void (*kernel)(P...), A &&...arguments)
 {
+    num_launches.fetch_add(1, std::memory_order_relaxed);
 #if defined(__CUDACC__)
     kernel<<<shape.grid, shape.block, shape.shared_bytes, shape.stream>>>(
         static_cast<P>(arguments)...);

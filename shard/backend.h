@@ -99,6 +99,9 @@ struct bsw_memory_forecast {
 struct bsw_scan_counts {
     uint64_t num_samples, num_segments, num_overflows; // segments scanned, tries that overflowed
     uint64_t num_waits;                                // of the host for scans
+    uint64_t num_shorts;   // groups of queries scanned again: a limit by rank was too high
+    uint64_t num_launches; // kernels since all codes were there
+    uint64_t num_hits;     // items that lists had in scans with limits by rank
     uint64_t num_graphs;   // groups of queries whose launches were one graph
     uint64_t copied_bytes; // of codes, block by block
 };

@@ -135,6 +135,9 @@ static void tell_device(struct bsw_facts *facts, const struct bsw_device_report 
     bsw_fact_integer(facts, "samples", d->figures.counts.num_samples, NULL);
     bsw_fact_integer(facts, "segments", d->figures.counts.num_segments, NULL);
     bsw_fact_integer(facts, "overflows", d->figures.counts.num_overflows, NULL);
+    bsw_fact_integer(facts, "shorts", d->figures.counts.num_shorts, NULL);
+    bsw_fact_integer(facts, "hits", d->figures.counts.num_hits, NULL);
+    bsw_fact_integer(facts, "launches", d->figures.counts.num_launches, NULL);
     bsw_fact_integer(facts, "waits", d->figures.counts.num_waits, NULL);
     bsw_fact_integer(facts, "graphs", d->figures.counts.num_graphs, NULL);
     bsw_fact_text(facts, "graphs_note", d->figures.graph_note[0] ? d->figures.graph_note : NULL,

@@ -6,6 +6,7 @@
 #include "common/base/memory.h"
 #include "common/base/parts.h"
 #include "common/device/device_phase.h"
+#include "kernels/gpu_select/gpu_select.h"
 
 #define ALIGNMENT ((size_t)256)
 // Of the device's memory what a merge takes at most, and in any case: more queries at a time make

@@ -81,10 +81,13 @@ struct bsw_device_lists {
     uint32_t *counts; // [num_queries]: may pass capacity, then items beyond were not written
     uint32_t *limits; // [num_queries], inclusive scores
     struct bsw_device_row_queues queues;
-    uint32_t *overflowed; // one number, which cut makes 1 where a count has passed the capacity: of
-                          // such a list what was stored is cut; NULL: there is none
+    uint32_t *overflowed; // one number, to which selection adds bits (gpu_select.h); NULL: there is
+                          // none
     uint32_t is_unordered; // 1: rows of later segments may be smaller, so that cut's limit is the
                            // worst score kept, and not one above
+    // Of limits by rank (gpu_select.h); NULL: there are none.
+    uint32_t *raised; // [num_queries], 1: the limit may be above the keep-th best
+    uint64_t *hits;   // one number: items that lists had, but for a first sample's
 };
 
 // The bundles first, first + step, first + 2 * step ... below last; first <= last <= num_bundles,
@@ -209,42 +212,6 @@ BSW_DEVICE_CALL int bsw_device_unpack_queries(const struct bsw_code_layout *layo
                                               uint32_t query_words, const uint32_t *words,
                                               int8_t *components, int32_t *constants,
                                               bsw_stream stream);
-
-// Every list to its best min(count, keep) items, in any order, at its front; counts become that;
-// where a list is full (keep items) its limit becomes one above the worst score kept (UINT32_MAX
-// stays), or that score where lists are unordered. 1 <= keep <= capacity; counts <= capacity,
-// unless `overflowed` is there to say so; the items of a list differ.
-BSW_DEVICE_CALL int bsw_device_cut(const struct bsw_device_lists *lists, uint32_t keep,
-                                   bsw_stream stream);
-
-// Every list's limit to the score of its keep-th best item where it holds so many, for all rows
-// that are as good or better; then every list is empty. For limits from a sample: a row that is not
-// among the best `keep` of some rows is not among the best of all. Arguments as for cut.
-BSW_DEVICE_CALL int bsw_device_limit(const struct bsw_device_lists *lists, uint32_t keep,
-                                     bsw_stream stream);
-
-// Every list's counts[q] items (at most capacity) in descending order; those behind are untouched.
-// capacity <= INT32_MAX. scratch: bsw_device_sort_bytes of the lists' numbers, device memory,
-// 256-byte aligned, free again when the stream has passed. cudaErrorMemoryAllocation: CUB wants
-// more beside the items than is there for it.
-BSW_DEVICE_CALL int bsw_device_sort(const struct bsw_device_lists *lists, void *scratch,
-                                    bsw_stream stream);
-
-#define BSW_DEVICE_SORT_TEMPORARY_BYTES 1024 // for CUB, that of CUDA 13 wants 511 at most
-
-// So many lists are sorted at once: CUB counts items with 31 bits.
-static inline uint32_t bsw_device_sort_slice(uint32_t num_queries, uint32_t capacity)
-{
-    uint32_t most = capacity > 0 ? INT32_MAX / capacity : INT32_MAX;
-    return num_queries < most ? num_queries : most;
-}
-
-// Arithmetic alone, so that memory can be planned where there is no device.
-static inline size_t bsw_device_sort_bytes(uint32_t num_queries, uint32_t capacity)
-{
-    return BSW_DEVICE_SORT_TEMPORARY_BYTES +
-           (size_t)bsw_device_sort_slice(num_queries, capacity) * capacity * sizeof(uint64_t);
-}
 
 BSW_C_END
 #endif

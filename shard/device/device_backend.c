@@ -462,8 +462,9 @@ static uint32_t num_blocks(const struct bsw_backend_shard *shard)
 
 static struct bsw_scan_counts *counts(void *address)
 {
-    struct device_state *state = address;
-    return &state->engine.counts;
+    struct bsw_device_engine *engine = &((struct device_state *)address)->engine;
+    engine->counts.num_launches = bsw_device_launches() - engine->launches_before;
+    return &engine->counts;
 }
 
 static const char *graph_note(const void *address)

@@ -6,6 +6,7 @@
 #include "common/base/memory.h"
 #include "common/device/device_phase.h"
 #include "kernels/coarse_scan/coarse_scan.h"
+#include "kernels/gpu_select/gpu_select.h"
 #include "shard/device/device_lists.h"
 #include "shard/device/device_plan.h"
 

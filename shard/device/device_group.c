@@ -37,6 +37,10 @@ void bsw_device_group_point(struct bsw_device_group *group)
                                   .counts = (uint32_t *)(void *)(memory + at->counts),
                                   .limits = (uint32_t *)(void *)(memory + at->limits)};
     group->run.lists.overflowed = group->run.lists.counts + num_queries;
+    group->run.lists.raised = (uint32_t *)(void *)(memory + at->raised);
+    group->run.lists.hits =
+        (uint64_t *)(void *)(group->run.lists.counts + bsw_device_lists_hits_place(num_queries));
+    group->run.d_answers = (uint64_t *)(void *)(memory + at->sort); // free until there is a sort
     if (group->batch->additions) {
         group->shift = (struct bsw_device_shift){
             .additions = (const union bsw_addition *)(void *)(memory + at->additions),
@@ -88,7 +92,8 @@ enum bsw_status bsw_device_group_stage(struct bsw_device_group *group, const uin
     memset(staging + plan->queries.limits, 0, group->num_queries * sizeof(uint32_t));
     if (limits)
         memcpy(staging + plan->queries.limits, limits, group->num_queries * sizeof(uint32_t));
-    memset(group->run.counts, 0, (group->num_queries + 1) * sizeof(uint32_t));
+    memset(group->run.counts, 0, bsw_device_lists_numbers(group->num_queries) * sizeof(uint32_t));
+    memset(staging + plan->queries.raised, 0, group->num_queries * sizeof(uint32_t));
     if (plan->stage_dims > 0) memset(staging + plan->queries.survivors, 0, sizeof(uint64_t));
     if (group->batch->additions)
         memcpy(staging + plan->queries.additions, group->batch->additions + group->first_query,

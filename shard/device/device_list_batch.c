@@ -6,6 +6,7 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/device/device_phase.h"
+#include "kernels/gpu_select/gpu_select.h"
 #include "shard/device/device_list_group.h"
 
 #define FEW_LISTS  8 // of a query, which hold most of what it finds

@@ -28,6 +28,8 @@ void bsw_device_list_run_begin(struct bsw_device_list_run *run)
     run->allowed = BSW_MOST_SEGMENT_BUNDLES;
     run->seen = run->most = run->done = 0;
     run->scanned = run->num_samples = run->num_segments = run->num_overflows = run->num_waits = 0;
+    run->num_shorts = run->hits = 0;
+    run->is_sorted = 0;
 }
 
 // ---- the length of a segment ----
@@ -117,6 +119,13 @@ static enum bsw_status step_back(struct bsw_device_list_run *run, size_t count,
                              run->lists.num_queries * sizeof(uint32_t), err);
 }
 
+// So many bundles, far apart.
+static struct bsw_device_part sample_of(size_t num_bundles, size_t count)
+{
+    size_t step = num_bundles / count;
+    return (struct bsw_device_part){(uint32_t)(step / 2), (uint32_t)(count * step), (uint32_t)step};
+}
+
 // First limits; the lists are empty again. The bundles hold no more rows than a list, so nothing
 // can overflow, and nothing need be waited for.
 static enum bsw_status take_sample(struct bsw_device_list_run *run, size_t num_bundles,
@@ -126,9 +135,7 @@ static enum bsw_status take_sample(struct bsw_device_list_run *run, size_t num_b
     if (num_bundles < SAMPLE_FROM_LISTS * count) return BSW_OK;
     if (count > num_bundles / SAMPLE_PART) count = num_bundles / SAMPLE_PART;
     if (count == 0 || count * BSW_BUNDLE_ROWS < SAMPLE_ROWS_A_KEPT * run->keep) return BSW_OK;
-    size_t step = num_bundles / count;
-    const struct bsw_device_part part = {(uint32_t)(step / 2), (uint32_t)(count * step),
-                                         (uint32_t)step};
+    const struct bsw_device_part part = sample_of(num_bundles, count);
     BSW_TRY(scan(context, &part, &run->lists, err));
     BSW_DEVICE_PHASE(CUT);
     bsw_stream stream = bsw_device_stream(run->device, run->queue);
@@ -202,9 +209,8 @@ static enum bsw_status queue_segment(struct bsw_device_list_run *run, size_t cou
     return bsw_device_launched(run->device, code, "cut", err);
 }
 
-enum bsw_status bsw_device_list_run_queue_ahead(struct bsw_device_list_run *run, size_t num_bundles,
-                                                bsw_device_scan_fn scan, void *context,
-                                                struct bsw_error *err)
+static enum bsw_status queue_segments(struct bsw_device_list_run *run, size_t num_bundles,
+                                      bsw_device_scan_fn scan, void *context, struct bsw_error *err)
 {
     BSW_TRY(take_sample(run, num_bundles, scan, context, err));
     while (run->done < num_bundles) {
@@ -215,8 +221,81 @@ enum bsw_status bsw_device_list_run_queue_ahead(struct bsw_device_list_run *run,
         }
         BSW_TRY(queue_segment(run, count, scan, context, err));
     }
+    return BSW_OK;
+}
+
+// ---- by levels ----
+
+static enum bsw_status queue_level(struct bsw_device_list_run *run, size_t num_bundles,
+                                   const struct bsw_device_level *level, bsw_device_scan_fn scan,
+                                   void *context, struct bsw_error *err)
+{
+    const struct bsw_device_part part = sample_of(num_bundles, level->bundles);
+    const struct bsw_device_rank rank = {.rank = level->rank,
+                                         .is_sure = level->rank >= run->keep,
+                                         .is_first = run->num_samples == 0};
+    BSW_TRY(scan(context, &part, &run->lists, err));
+    BSW_DEVICE_PHASE(CUT);
+    run->scanned += level->bundles;
+    run->num_samples++;
+    int code =
+        bsw_device_rank_limit(&run->lists, &rank, bsw_device_stream(run->device, run->queue));
+    return bsw_device_launched(run->device, code, "limits", err);
+}
+
+// Everything by one limit a query, and the last step.
+static enum bsw_status queue_rest(struct bsw_device_list_run *run, size_t num_bundles,
+                                  bsw_device_scan_fn scan, void *context, struct bsw_error *err)
+{
+    const struct bsw_device_part all = {0, (uint32_t)num_bundles, 1};
+    BSW_TRY(scan(context, &all, &run->lists, err));
+    BSW_DEVICE_PHASE(SORT);
+    run->scanned += num_bundles;
+    run->done += num_bundles;
+    run->num_segments++;
+    run->is_sorted = 1;
+    int code = bsw_device_last(&run->lists, (uint32_t)run->keep, run->d_answers,
+                               bsw_device_stream(run->device, run->queue));
+    BSW_TRY(bsw_device_launched(run->device, code, "candidates", err));
+    if (!run->answers) return BSW_OK;
+    return bsw_device_download(run->device, run->queue, run->answers, run->d_answers,
+                               run->lists.num_queries * run->keep * sizeof *run->answers, err);
+}
+
+static enum bsw_status queue_levels(struct bsw_device_list_run *run, size_t num_bundles,
+                                    const struct bsw_device_levels *levels, bsw_device_scan_fn scan,
+                                    void *context, struct bsw_error *err)
+{
+    for (size_t i = 0; i < levels->num; i++)
+        BSW_TRY(queue_level(run, num_bundles, &levels->level[i], scan, context, err));
+    return queue_rest(run, num_bundles, scan, context, err);
+}
+
+static void plan_levels(const struct bsw_device_list_run *run, size_t num_bundles,
+                        struct bsw_device_levels *out)
+{
+    const struct bsw_level_needs needs = {.num_bundles = num_bundles,
+                                          .keep = run->keep,
+                                          .num_queries = run->lists.num_queries,
+                                          .capacity = run->lists.capacity};
+    *out = (struct bsw_device_levels){.num = 0};
+    if (run->lists.raised && run->keep <= BSW_MOST_LAST_KEEP && run->more_rows == 0 &&
+        num_bundles <= BSW_MOST_SEGMENT_BUNDLES)
+        bsw_device_levels_plan(&needs, &bsw_level_costs_h200, out);
+}
+
+enum bsw_status bsw_device_list_run_queue_ahead(struct bsw_device_list_run *run, size_t num_bundles,
+                                                bsw_device_scan_fn scan, void *context,
+                                                struct bsw_error *err)
+{
+    struct bsw_device_levels levels;
+    size_t num = run->lists.num_queries;
+    plan_levels(run, num_bundles, &levels);
+    BSW_TRY(levels.num > 0 ? queue_levels(run, num_bundles, &levels, scan, context, err)
+                           : queue_segments(run, num_bundles, scan, context, err));
+    num = run->lists.hits ? bsw_device_lists_numbers(num) : num + 1;
     return bsw_device_download(run->device, run->queue, run->fetched, run->lists.counts,
-                               (run->lists.num_queries + 1) * sizeof(uint32_t), err);
+                               num * sizeof(uint32_t), err);
 }
 
 enum bsw_status bsw_device_list_run_end_ahead(struct bsw_device_list_run *run, int *is_whole,
@@ -228,6 +307,11 @@ enum bsw_status bsw_device_list_run_end_ahead(struct bsw_device_list_run *run, i
     BSW_TRY(bsw_device_wait(run->device, run->queue, "scan", err));
     memcpy(run->counts, run->fetched, num_queries * sizeof(uint32_t));
     *is_whole = run->fetched[num_queries] == 0;
+    run->num_overflows += (run->fetched[num_queries] & BSW_LISTS_OVERFLOWED) != 0;
+    run->num_shorts += (run->fetched[num_queries] & BSW_LISTS_SHORT) != 0;
+    if (run->lists.hits && run->is_sorted)
+        memcpy(&run->hits, run->fetched + bsw_device_lists_hits_place(num_queries),
+               sizeof run->hits);
     return BSW_OK;
 }
 
@@ -258,6 +342,10 @@ enum bsw_status bsw_device_list_run_sort(struct bsw_device_list_run *run, void *
 enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, uint64_t *items,
                                           struct bsw_error *err)
 {
+    if (run->is_sorted && run->answers) {
+        memcpy(items, run->answers, run->lists.num_queries * run->keep * sizeof *items);
+        return BSW_OK;
+    }
     return download_lists(run, run->lists.items, sizeof *items, items, "candidates", err);
 }
 

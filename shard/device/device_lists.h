@@ -9,9 +9,11 @@
 // for that many and eight standard deviations more: one query over 10^9 rows takes a sample and
 // three or four segments.
 //
-// Where nothing else decides between them, segments and cuts are queued ahead, as long as they may
-// be if all lists are full, and the host waits once for all. Only if a list overflowed then, or
-// where it has to look in between, the scan goes step by step: after a segment the host looks at
+// Where nothing else decides between them, all of it is queued ahead and the host waits once:
+// limits by rank from one or two samples, a scan of everything by them, and a last step that sorts
+// (device_levels.h); or where lists are too short for that, segments and cuts, as long as they may
+// be if all lists are full. Only if a list overflowed then, or too few rows reached a limit, or
+// where the host has to look in between, the scan goes step by step: after a segment it looks at
 // the counts; if a list overflowed, all counts are put back and half the segment is tried; else
 // `cut` keeps the best and raises the limits. No order of rows makes a list overflow for good: half
 // of a segment is one bundle in the end, and that always fits.
@@ -23,7 +25,8 @@
 
 #include "common/device/device_blocks.h"
 #include "kernels/device_exact/device_exact.h"
-#include "kernels/device_scan/device_scan.h"
+#include "kernels/gpu_select/gpu_select.h"
+#include "shard/device/device_levels.h"
 
 // Of a launch: its rows and a list's capacity together stay below 2^32, as the kernels want.
 #define BSW_MOST_SEGMENT_BUNDLES ((size_t)1 << 26)
@@ -44,7 +47,10 @@ struct bsw_device_list_run {
     size_t keep;                                // 1 .. capacity - 32
     size_t more_rows;  // that a bundle has beyond 32: what `scan` takes for one may be longer
     uint32_t *counts;  // host, [num_queries], borrowed: of the lists after the last segment
-    uint32_t *fetched; // host, [num_queries + 1], borrowed: what downloads go to
+    uint32_t *fetched; // host, borrowed: what downloads go to; bsw_device_lists_numbers of them
+    // Where queue_ahead brings the answers besides: device memory for as many, and host memory
+    // that stays in place. Borrowed; NULL: nowhere.
+    uint64_t *d_answers, *answers; // [num_queries][keep]
     // Since it began:
     size_t seen;      // rows, of which about `keep` reach the limits, or fewer
     size_t most;      // items of the longest list
@@ -52,6 +58,9 @@ struct bsw_device_list_run {
     size_t done;      // bundles
     uint64_t scanned; // bundles, with the sample and those that overflowed
     uint64_t num_samples, num_segments, num_overflows, num_waits;
+    uint64_t num_shorts; // passes done again since too few rows reached a limit by rank
+    uint64_t hits;       // of passes by levels: what lists had, but for their first level's
+    int is_sorted;       // the lists, by queue_ahead
 };
 
 // Before the first bundle; counts on host and device are 0.
@@ -74,8 +83,10 @@ enum bsw_status bsw_device_list_run_parts(struct bsw_device_list_run *run, size_
 
 // The same for all bundles of a shard at once, in two steps: queue returns before they are scanned,
 // end waits; between them nothing else of the run, and the counts on the host are of no use.
-// lists.overflowed is the number behind counts, 0. *is_whole: 0 where a list was too short: nothing
-// of what it holds is of use, and the run has to begin again, limits included. Not of exact lists.
+// lists.overflowed is the number behind counts, 0. By levels (device_levels.h) where lists.raised,
+// 0 for each query, and lists.hits are there and that is quicker; then the lists are sorted.
+// *is_whole: 0 where a list was too short, or a limit too high: nothing of what it holds is of use,
+// and the run has to begin again, limits included. Not of exact lists.
 enum bsw_status bsw_device_list_run_queue_ahead(struct bsw_device_list_run *run, size_t num_bundles,
                                                 bsw_device_scan_fn scan, void *context,
                                                 struct bsw_error *err);

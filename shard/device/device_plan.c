@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "kernels/device_scan/device_list_scan.h"
+#include "kernels/gpu_select/gpu_select.h"
 #include "shard/codecs/product_codes.h"
 
 // Alignment of every array: what cudaMalloc gives.
@@ -113,7 +114,8 @@ static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queri
     out->words = place(num_queries * plan->query_words * sizeof(uint32_t), &total);
     out->scales = place(num_queries * sizeof(float), &total);
     out->limits = place(num_queries * sizeof(uint32_t), &total);
-    out->counts = place((num_queries + 1) * sizeof(uint32_t), &total); // and whether one overflowed
+    out->counts = place(bsw_device_lists_numbers(num_queries) * sizeof(uint32_t), &total);
+    out->raised = place(num_queries * sizeof(uint32_t), &total);
     out->survivors = place(plan->stage_dims > 0 ? sizeof(uint64_t) : 0, &total);
     out->additions = place(plan->has_additions ? num_queries * sizeof(float) : 0, &total);
     out->types = place(plan->product ? num_queries : 0, &total);

@@ -69,7 +69,7 @@ struct bsw_device_codes_layout {
     size_t planes[BSW_MAX_SEGMENTS], scales, biases, tails, masks, bytes;
 };
 struct bsw_device_queries_layout {
-    size_t words, scales, limits, counts, survivors, additions, types;
+    size_t words, scales, limits, counts, raised, survivors, additions, types;
     size_t entry_limits, nothing, entry_counts; // of a selection of entries
     size_t upload_bytes;                        // of all before: they travel together
     size_t components, constants, stage_constants, reaches, items, sort, slots;

@@ -2,6 +2,7 @@
 #include "shard/device/device_row_queues.h"
 
 #include "common/device/device_phase.h"
+#include "kernels/gpu_select/gpu_select.h"
 #include "kernels/select/select.h"
 
 enum bsw_status bsw_device_row_queues_begin(struct bsw_device_list_run *run, struct bsw_error *err)

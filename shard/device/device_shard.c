@@ -10,6 +10,10 @@
 #include "shard/device/device_self_check.h"
 #include "shard/device/device_tables.h"
 
+// Answers of a group of queries come through memory that stays in place up to so many bytes, else
+// block by block.
+#define MOST_ANSWER_BYTES ((size_t)32 << 20)
+
 // ---- what all shards share ----
 
 // Room for blocks of the largest shard.
@@ -49,8 +53,13 @@ static enum bsw_status allocate_engine(struct bsw_device_engine *engine,
     if (plan->selection.is_on)
         BSW_TRY(bsw_device_allocate_host(device, 2 * sizeof(uint64_t), "counts",
                                          &engine->entry_counts, err));
-    BSW_TRY(bsw_device_allocate_host(device, (plan->group_queries + 1) * sizeof(uint32_t), "counts",
-                                     &engine->list_counts, err));
+    BSW_TRY(bsw_device_allocate_host(
+        device, bsw_device_lists_numbers(plan->group_queries) * sizeof(uint32_t), "counts",
+        &engine->list_counts, err));
+    size_t answer_bytes = plan->group_queries * plan->keep * sizeof(uint64_t);
+    if (answer_bytes <= MOST_ANSWER_BYTES)
+        BSW_TRY(
+            bsw_device_allocate_host(device, answer_bytes, "candidates", &engine->answers, err));
     BSW_TRY(bsw_device_blocks_open(device, BSW_DEVICE_BLOCK_BYTES, &engine->transfer, err));
     BSW_TRY(bsw_device_book_load(engine, needs, err));
     if (!needs->is_plain) BSW_TRY(bsw_device_graphs_open(engine, err));
@@ -82,6 +91,7 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     bsw_device_free_host(engine->device, &engine->staging);
     bsw_device_free_host(engine->device, &engine->table_staging);
     bsw_device_free_host(engine->device, &engine->list_counts);
+    bsw_device_free_host(engine->device, &engine->answers);
     bsw_device_free_host(engine->device, &engine->survivors);
     bsw_device_free_host(engine->device, &engine->entry_counts);
     bsw_device_free_host(engine->device, &engine->readback);
@@ -247,6 +257,7 @@ enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t i
         pin_codes(engine, out);
     else
         bsw_resident_shard_drop_codes(host);
+    engine->launches_before = bsw_device_launches();
     return BSW_OK;
 }
 

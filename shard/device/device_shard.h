@@ -26,7 +26,8 @@ struct bsw_device_engine {
     struct bsw_device_buffer queries, blocks[2], masks, tables, book;
     unsigned char *staging;            // host: what is uploaded for a group, as in plan.queries
     unsigned char *table_staging;      // host: work items on their way, as in tables
-    uint32_t *list_counts;             // host: [group_queries + 1], as downloaded
+    uint32_t *list_counts;             // host: of group_queries, as downloaded
+    uint64_t *answers;                 // host: [group_queries][keep], likewise; NULL: too many
     uint64_t *survivors;               // host: one number, as downloaded; NULL without a stage
     uint64_t *entry_counts;            // host: two, likewise; NULL without a selection of entries
     unsigned char *readback;           // host: device_readback.h
@@ -34,6 +35,7 @@ struct bsw_device_engine {
     int is_checked; // device_self_check.h, with the first shard that is on the device
     // Of bsw_device_list_batch_begin; owned.
     struct bsw_device_list_begun *list_begun;
+    uint64_t launches_before;                                     // the last shard was loaded
     struct bsw_scan_counts counts;                                // since it was opened
     struct bsw_list_groups list_groups;                           // scratch
     struct bsw_buffer lists_looked_at;                            // likewise

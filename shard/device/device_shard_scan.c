@@ -260,6 +260,7 @@ static int may_scan_ahead(const struct bsw_device_group *group)
 static enum bsw_status sort_lists(struct bsw_device_group *group, struct bsw_error *err)
 {
     struct bsw_device_engine *engine = group->engine;
+    if (group->run.is_sorted) return BSW_OK;
     return bsw_device_list_run_sort(&group->run, engine->queries.data + engine->plan.queries.sort,
                                     err);
 }
@@ -296,12 +297,14 @@ static enum bsw_status end_scan(struct bsw_device_group *group, const uint32_t *
     if (!may_scan_ahead(group)) return scan_bundles(group, err);
     BSW_TRY(bsw_device_list_run_end_ahead(&group->run, &is_whole, err));
     if (is_whole) return BSW_OK;
-    uint64_t num_waits = group->run.num_waits;
+    const struct bsw_device_list_run ahead = group->run;
     group->is_sorted = 0;
-    group->scanned += group->run.scanned;
+    group->scanned += ahead.scanned;
     bsw_device_list_run_begin(&group->run);
-    group->run.num_overflows = 1;
-    group->run.num_waits = num_waits;
+    group->run.num_overflows = ahead.num_overflows;
+    group->run.num_shorts = ahead.num_shorts;
+    group->run.num_waits = ahead.num_waits;
+    group->run.hits = ahead.hits;
     BSW_TRY(bsw_device_group_send(group, limits, err));
     return scan_bundles(group, err);
 }
@@ -324,6 +327,8 @@ static enum bsw_status end_group(struct bsw_device_group *group, const uint32_t 
     engine->counts.num_segments += run->num_segments;
     engine->counts.num_overflows += run->num_overflows;
     engine->counts.num_waits += run->num_waits;
+    engine->counts.num_shorts += run->num_shorts;
+    engine->counts.num_hits += run->hits;
     BSW_TRY(status);
     BSW_TRY(bsw_device_group_count_entries(group, err));
     for (size_t q = 0; q < group->num_queries; q++) counts[q] = run->counts[q];
@@ -361,7 +366,7 @@ static void add_up(struct bsw_device_group *group)
 }
 
 static void init_group(struct bsw_device_engine *engine, const struct bsw_device_span *span,
-                       const struct bsw_query_range *queries, size_t keep,
+                       const struct bsw_query_range *queries, size_t keep, int is_kept,
                        const struct bsw_scan_workspace *workspace, struct bsw_device_group *group)
 {
     size_t num_queries = queries->num_queries, most = engine->plan.group_queries;
@@ -377,6 +382,7 @@ static void init_group(struct bsw_device_engine *engine, const struct bsw_device
                                                .fetched = engine->list_counts}};
     add_up(group);
     group->run.keep = keep < group->num_rows ? keep : group->num_rows;
+    group->run.answers = is_kept ? NULL : engine->answers;
     choose_scan(group, workspace->scan, group->num_queries);
 }
 
@@ -396,7 +402,7 @@ enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
                         bsw_device_label(engine->device),
                         engine->plan.has_additions ? "with queues, which have no additions to keys"
                                                    : "without additions to keys");
-    init_group(engine, span, queries, keep, workspace, &group);
+    init_group(engine, span, queries, keep, kept != NULL, workspace, &group);
     size_t stride = kept ? 0 : group.run.keep; // of lists on the host
     BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, stride, err));
     uint64_t *items = (uint64_t *)(void *)out->items.data;
@@ -429,7 +435,7 @@ enum bsw_status bsw_device_span_begin(struct bsw_device_engine *engine,
     begun->span = *span;
     begun->batch = *queries->batch;
     const struct bsw_query_range own = {&begun->batch, queries->first_query, queries->num_queries};
-    init_group(engine, &begun->span, &own, keep, workspace, &begun->group);
+    init_group(engine, &begun->span, &own, keep, 1, workspace, &begun->group);
     if (!may_scan_ahead(&begun->group) || begun->group.num_queries < queries->num_queries ||
         queries->num_queries == 0)
         return BSW_OK;

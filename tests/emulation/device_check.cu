@@ -81,6 +81,8 @@ int main(int argc, char **argv)
     check_table_scans();
     check_cuts();
     check_sorts();
+    check_ranks();
+    check_last_steps();
     check_queues();
     check_merges();
     check_encoders();

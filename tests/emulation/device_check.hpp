@@ -80,6 +80,8 @@ void check_products();
 void check_unpacked_queries();
 void check_cuts();
 void check_sorts();
+void check_ranks();
+void check_last_steps();
 void check_queues();
 void check_merges();
 void check_refusals();

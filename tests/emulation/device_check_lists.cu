@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// cut, limit and sort against select's keep_best and a sort on the CPU, of candidates and of exact
-// scores.
+// cut, limit, ranks, the last step and sort against select's keep_best and a sort on the CPU, of
+// candidates and of exact scores.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <map>
 
 #include "common/codes/result_order.h"
 #include "device_check.hpp"
 #include "kernels/device_exact/device_exact.h"
+#include "kernels/gpu_select/gpu_select.h"
 #include "kernels/select/select.h"
 
 namespace
@@ -100,7 +102,9 @@ struct lists_on_device {
                  limits.get(),
                  {},
                  overflowed.get(),
-                 0};
+                 0,
+                 nullptr,
+                 nullptr};
     }
 };
 
@@ -161,6 +165,104 @@ void check_sort(const list_case &c)
                               got.data() + static_cast<size_t>(q) * c.capacity),
                    "%s: query %u of %u items", shape.c_str(), q, c.counts[q]);
     }
+}
+
+// ---- ranks and the last step ----
+
+// Rows `apart` from each other: 1: neighbours, 32: a bundle each.
+void spread_rows(uint32_t apart, list_case &c)
+{
+    for (uint64_t &item : c.items)
+        if (item != behind)
+            item = bsw_candidate_pack(bsw_candidate_score(item), bsw_candidate_row(item) * apart);
+}
+
+// The score of the rank-th best bundle among so many items; `without` where it is not known.
+uint32_t rank_limit(const uint64_t *items, size_t count, uint32_t rank, uint32_t without)
+{
+    std::map<uint32_t, uint32_t> best;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t &score = best[bsw_candidate_row(items[i]) / 32];
+        score = std::max(score, bsw_candidate_score(items[i]));
+    }
+    if (best.size() < rank || best.size() > BSW_MOST_RANK_BUNDLES) return without;
+    std::vector<uint32_t> scores;
+    for (const auto &bundle : best) scores.push_back(bundle.second);
+    std::sort(scores.begin(), scores.end(), std::greater<uint32_t>());
+    return scores[rank - 1];
+}
+
+// Lists with all that the host is told.
+struct told_lists : lists_on_device {
+    device_array<uint32_t> raised;
+    device_array<uint64_t> hits;
+
+    explicit told_lists(const list_case &c)
+        : lists_on_device(c), raised(std::vector<uint32_t>(c.counts.size(), 0)),
+          hits(std::vector<uint64_t>(1, 3))
+    {
+        lists.raised = raised.get();
+        lists.hits = hits.get();
+    }
+};
+
+uint64_t sum_of(const std::vector<uint32_t> &counts)
+{
+    uint64_t sum = 0;
+    for (uint32_t count : counts) sum += count;
+    return sum;
+}
+
+void check_rank(const list_case &c, const bsw_device_rank &rank)
+{
+    const told_lists device(c);
+    const std::string shape = describe(c, "rank");
+    if (!check_launch(bsw_device_rank_limit(&device.lists, &rank, nullptr), shape)) return;
+    const std::vector<uint32_t> limits = device.limits.values(), raised = device.raised.values();
+    check_that(device.hits.values()[0] == 3 + (rank.is_first ? 0 : sum_of(c.counts)), "%s: hits",
+               shape.c_str());
+    check_that(device.items.values() == c.items && sum_of(device.counts.values()) == 0,
+               "%s: lists are empty, and whole", shape.c_str());
+    for (uint32_t q = 0; q < c.counts.size(); q++) {
+        const uint64_t *own = c.items.data() + static_cast<size_t>(q) * c.capacity;
+        const uint32_t stored = std::min(c.counts[q], c.capacity);
+        const uint32_t limit = rank_limit(own, stored, rank.rank, old_limit);
+        check_that(limits[q] == limit && raised[q] == (limit != old_limit && !rank.is_sure),
+                   "%s %u: query %u of %u items: limit %u, raised %u, expected %u", shape.c_str(),
+                   rank.rank, q, c.counts[q], limits[q], raised[q], limit);
+    }
+}
+
+// is_raised: limits by rank, of which the host must hear where fewer than `keep` items reach them.
+void check_last_step(const list_case &c, uint32_t keep, bool is_raised)
+{
+    told_lists device(c);
+    const std::string shape = describe(c, "last step");
+    const size_t num_queries = c.counts.size();
+    device_array<uint64_t> answers(std::vector<uint64_t>(num_queries * keep, behind));
+    device.raised.put(std::vector<uint32_t>(num_queries, is_raised));
+    if (!check_launch(bsw_device_last(&device.lists, keep, answers.get(), nullptr), shape)) return;
+    const std::vector<uint64_t> items = device.items.values(), got = answers.values();
+    const std::vector<uint32_t> counts = device.counts.values();
+    uint32_t told = 0;
+    for (size_t q = 0; q < num_queries; q++) {
+        const auto own = items.begin() + static_cast<long>(q * c.capacity);
+        const auto answer = got.begin() + static_cast<long>(q * keep);
+        const uint32_t stored = std::min(c.counts[q], c.capacity);
+        std::vector<uint64_t> best = sorted(c.items.data() + q * c.capacity, stored);
+        if (best.size() > keep) best.resize(keep);
+        told |= (c.counts[q] > c.capacity ? BSW_LISTS_OVERFLOWED : 0) |
+                (is_raised && c.counts[q] < keep ? BSW_LISTS_SHORT : 0);
+        check_that(counts[q] == best.size() && std::equal(best.begin(), best.end(), own) &&
+                       std::equal(best.begin(), best.end(), answer) &&
+                       std::all_of(answer + static_cast<long>(best.size()),
+                                   answer + static_cast<long>(keep),
+                                   [](uint64_t item) { return item == behind; }),
+                   "%s to %u: query %zu of %u items", shape.c_str(), keep, q, c.counts[q]);
+    }
+    check_that(
+        device.overflowed.values()[0] == told && device.hits.values()[0] == 3 + sum_of(c.counts),
+        "%s to %u: told %u, expected %u", shape.c_str(), keep, device.overflowed.values()[0], told);
 }
 
 // ---- exact scores ----
@@ -252,6 +354,41 @@ void check_cuts()
         if (!checks.small) // more than a thread asks for at once
             check_selection(make_lists(20000, {20000, 19999, 600}, s, stream++), 5000);
     }
+}
+
+void check_ranks()
+{
+    uint64_t stream = 200;
+    for (int shape = 0; shape < NUM_ITEM_SHAPES; shape++) {
+        for (uint32_t apart : {1u, 7u, 32u}) {
+            list_case c = make_lists(1500, {0, 1, 31, 33, 640, 1499, 1500, 1510},
+                                     static_cast<item_shape>(shape), stream++);
+            spread_rows(apart, c);
+            for (uint32_t rank : {1u, 2u, 20u, 47u}) {
+                check_rank(c, {rank, 0, 0});
+                check_rank(c, {rank, 1, 1});
+            }
+        }
+    }
+    list_case many = make_lists(5000, {3071, 3072, 3073, 5000}, RANDOM_ITEMS, stream++);
+    spread_rows(32, many); // as many bundles as there is room for, and more
+    check_rank(many, {100, 0, 0});
+}
+
+void check_last_steps()
+{
+    uint64_t stream = 300;
+    for (int shape = 0; shape < NUM_ITEM_SHAPES; shape++) {
+        const item_shape s = static_cast<item_shape>(shape);
+        check_last_step(make_lists(1, {1, 0}, s, stream++), 1, true);
+        check_last_step(make_lists(40, {0, 1, 2, 9, 10, 11, 40, 45}, s, stream++), 10, shape % 2);
+        check_last_step(make_lists(1100, {511, 512, 513, 1100}, s, stream++), 513, true);
+        check_last_step(make_lists(1100, {1100, 600}, s, stream++), 600, true); // nothing to tell
+    }
+    const uint32_t most = BSW_MOST_LAST_KEEP;
+    check_last_step(make_lists(5000, {most - 1, most, most + 1, 5000}, TIED_ITEMS, 400), 100, true);
+    if (!checks.small)
+        check_last_step(make_lists(5000, {5000, most}, RANDOM_ITEMS, 401), most, true);
 }
 
 void check_sorts()

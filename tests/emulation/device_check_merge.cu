@@ -4,6 +4,7 @@
 
 #include "device_check.hpp"
 #include "kernels/device_merge/device_merge.h"
+#include "kernels/gpu_select/gpu_select.h"
 
 namespace
 {

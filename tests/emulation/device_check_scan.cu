@@ -10,6 +10,7 @@
 #include "common/codes/half.h"
 #include "common/codes/result_order.h"
 #include "device_check_scan_case.hpp"
+#include "kernels/gpu_select/gpu_select.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/plane_scan/plane_scan.h"
 #include "kernels/select/select.h"

@@ -104,7 +104,8 @@ struct device_lists {
                 first[static_cast<size_t>(q) * capacity + i] = prefilled_item(q, i);
         }
         items.put(first);
-        lists = {num_queries, capacity, items.get(), counts.get(), limits.get(), {}, nullptr, 0};
+        lists = {num_queries, capacity, items.get(), counts.get(), limits.get(),
+                 {},          nullptr,  0,           nullptr,      nullptr};
     }
 };
 

@@ -7,6 +7,7 @@
 
 #include "common/codes/half.h"
 #include "device_check_scan_case.hpp"
+#include "kernels/gpu_select/gpu_select.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 
 namespace scan_checks
@@ -322,8 +323,8 @@ void check_rising_limits(uint32_t turn)
     const device_array<uint64_t> items(static_cast<size_t>(num_queries) * capacity);
     const device_array<uint32_t> counts(std::vector<uint32_t>(num_queries, 0));
     const device_array<uint32_t> limits(std::vector<uint32_t>(num_queries, 0));
-    const bsw_device_lists lists = {num_queries,  capacity, items.get(), counts.get(),
-                                    limits.get(), {},       nullptr,     0};
+    const bsw_device_lists lists = {num_queries, capacity, items.get(), counts.get(), limits.get(),
+                                    {},          nullptr,  0,           nullptr,      nullptr};
     const device_array<uint16_t> tails(make_tails(data, 128));
     const device_array<int32_t> constants(num_queries);
     const device_array<float> reaches(num_queries);

@@ -186,6 +186,19 @@ template <class T> T atomicMax(T *place, emulation::same<T> v)
     return old;
 }
 
+template <class T> T atomicOr(T *place, emulation::same<T> v)
+{
+    emulation::may_yield();
+    return __atomic_fetch_or(place, v, __ATOMIC_RELAXED);
+}
+
+template <class T> T atomicCAS(T *place, emulation::same<T> expected, emulation::same<T> v)
+{
+    emulation::may_yield();
+    __atomic_compare_exchange_n(place, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return expected;
+}
+
 inline float __double2float_rn(double v)
 {
     return static_cast<float>(v);
