@@ -24,7 +24,7 @@ cut when that and what earlier steps left is over; a step that fails or is cut d
 ones from running.
 
   --minutes N   for all of it, the build included (10)
-  --out DIR     where logs, bench.json, bench.txt and results.md, a section for bench/RESULTS.md,
+  --out DIR     where logs, bench.json, bench.txt and results.md, a section for bench/RESULTS_gpu.md,
                 go (build/gpu_check)
   --build DIR   use the programs in this build folder, build nothing
   --emulated    the same steps on the emulator, tiny: shows that this script works. Builds nothing;
@@ -319,7 +319,7 @@ run_peers() {
 
 # ---- report --------------------------------------------------------------------------------------
 
-# As it stands in bench/RESULTS.md.
+# As it stands in bench/RESULTS_gpu.md.
 write_results() {
     local revision file
     revision=$(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)

@@ -17,7 +17,7 @@
         layout, has_affine, is_swept, BSW_SCAN_##kind, query_bits, queries, queries, keep, 0, \
             DEVICE_BENCH_BY_KIND, 0                                                           \
     }
-// Of a kernel alone, over the whole shard or over lists of so many bundles.
+// A kernel alone, over the whole shard or over lists of so many bundles.
 #define KERNEL(queries, kernel) LISTS(queries, kernel, 0)
 #define LISTS(queries, kernel, bundles)                                                            \
     {                                                                                              \
@@ -65,7 +65,7 @@ static const struct device_bench_case cases[] = {
      "1000 queries, the full scan and the progressive one",
      device_bench_progressive,
      {"32x4,32x2,64x1", 1, 0, BSW_SCAN_MATRIX, 6, 1000, 1000, 100, 64, DEVICE_BENCH_BY_KIND, 0}},
-    {"rbegir", "the setting of rbeGIR, over the planes", device_bench_scan,
+    {"rbegir", "the size of rbeGIR's case alone, over the planes", device_bench_scan,
      SHAPE("64x2", 0, 1, PLANES, 3, 1, 1000)},
     {"rbegir-matrix", "the same on int8 units", device_bench_scan,
      SHAPE("64x2", 0, 0, MATRIX, 3, 1, 1000)},

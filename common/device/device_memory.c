@@ -2,7 +2,7 @@
 #include "common/device/device_memory.h"
 
 #define MIB ((size_t)1 << 20)
-// Figures of others, until somebody has measured those of this program.
+// Figures of others; those of this program were not logged.
 //
 // A process's context, its kernels not among it: 555 MiB on 188 multiprocessors, 107 MiB on 34
 // (ggml-org/llama.cpp pull request 23604, 2026: an RTX PRO 6000 and a 4060 Ti), so that others, the

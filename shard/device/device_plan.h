@@ -10,7 +10,7 @@
 // The length of lists. A segment of a scan may be about capacity / keep times as long as all that
 // was seen before it (device_lists.h), and each ends with a cut and a wait of 20 to 50 us: with
 // lists of 2^16, keep 1000 and 10^9 rows there are three. Still longer lists gain little: a cut is
-// one block's work, 0.1 ms for 2^16 items by the model, and grows with them. Many queries share
+// one block's work, 0.11 ms for 2^16 items on an H200, and grows with them. Many queries share
 // 2^25 items: every segment appends and cuts nearly that many, some ms of the 200 that 1000 queries
 // take, and waits no longer matter. All of it only within an eighth of the memory, and while the
 // codes fit beside; 3 * keep + 1024 are always there. None is longer than a span.
@@ -48,8 +48,8 @@ struct bsw_device_needs {
     struct bsw_queue_options queue; // {0}: none
     int has_masks, has_additions;   // a probe may have them (shard/probe.h)
     uint32_t probe; // lists that a query looks at, of shapes that have some; 0: all, nothing added
-    // Of shapes that are scanned by tables, else NULL; centroids: of all lists, where tables of l2
-    // want them, borrowed while the engine is opened. level: what computes with them then.
+    // Set for shapes that are scanned by tables, else NULL; centroids: those of all lists, where
+    // tables of l2 want them, borrowed while the engine is opened. level: what computes with them.
     const struct bsw_product_codes *product; // outlives the engine
     const float *centroids;
     uint32_t num_centroids;
@@ -108,9 +108,9 @@ struct bsw_device_plan {
 void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_affine,
                                   int has_tails, size_t num_bundles,
                                   struct bsw_device_codes_layout *out);
-// Of the rows of the places of so many bundles, with lists.
+// What the rows of the places of so many bundles take, with lists.
 size_t bsw_device_places_bytes(size_t num_bundles);
-// Of the lists of so many bundles, with centroids.
+// What the lists of so many bundles take, with centroids.
 size_t bsw_device_bundle_lists_bytes(size_t num_bundles);
 // Bytes that a scan of one bundle reads.
 size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine, int has_tails);
