@@ -12,22 +12,13 @@ set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
-kind=${3:-emulated}
+use_device "${3:-}"
+asked=(--queries "$queries" --query-rows 0:12)
 rows=2003
 scale=1 # of rows and of the device's memory
-if [[ $kind == cuda ]]; then emulated=$program rows=20000 scale=9; fi
-skipped=0
-needs "$emulated"
+if [[ $kind == cuda ]]; then rows=20000 scale=9; fi
 find_ranks 2 4
 is_short=${BITSWEEP_MAX_RANKS:+yes}
-
-# needs_emulator WHAT: 0, and WHAT counts as skipped, where there are switches of the emulator but
-# none is there to see them.
-needs_emulator() {
-    [[ $kind != emulated && -n "${!BITSWEEP_EMULATOR_@}" ]] || return 1
-    skipped=$((skipped + 1))
-    echo "skipped, needs the emulator (${!BITSWEEP_EMULATOR_@}): $1"
-}
 
 end() {
     echo "$skipped skipped"
@@ -44,35 +35,6 @@ encode() {
         "$program" encode --base "$base" --rows "0:$rows" --index "$folder/$name.$shards" --quiet \
             --shards "$shards" "$@"
     done
-}
-
-# search_cpu NAME ARGUMENTS: what is to be found.
-search_cpu() {
-    local name=$1
-    shift
-    "$program" search --index "$folder/$name.1" --queries "$queries" --query-rows 0:12 --quiet \
-        --device cpu --out "$folder/expected" --force "$@"
-}
-
-# same NAME RANKS SHARDS ARGUMENTS: compares with the file of search_cpu.
-same() {
-    local name=$1 ranks=$2 shards=$3 what on=${device:-$kind}
-    shift 3
-    what="$name, $ranks ranks, $shards shards, $*"
-    if needs_emulator "$what"; then return; fi
-    # A host may have one GPU only.
-    if [[ $on == cuda ]] && ((ranks > 1)); then on=cuda:0; fi
-    if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" --quiet \
-        --queries "$queries" --query-rows 0:12 --out "$folder/found" --device "$on" --force --json \
-        "$@" >"$folder/json" 2>"$folder/stderr" || [[ -s $folder/stderr ]]; then
-        complain "$what" "$folder/stderr"
-    elif ! cmp -s "$folder/expected" "$folder/found"; then
-        complain "$what: other bytes"
-    elif ! grep -q "^  \"device\": \"$kind\"" "$folder/json"; then
-        complain "$what: not on the device"
-    else
-        pass
-    fi
 }
 
 # Of searches that differ little half is left out, unless FULL=1 is in the environment or the device is a GPU: each
