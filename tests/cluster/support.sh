@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# shellcheck disable=SC2034 # what is set here is for the scripts
+# shellcheck disable=SC2034,SC2154 # what is set here is for the scripts; they set `asked`
 # The head of the shell tests, which source it right after `set`; their arguments are BITSWEEP_BINARY
 # and SOURCE_FOLDER. It sets
 #   program, run      BITSWEEP_BINARY, which run.sh starts too unless told otherwise, and deploy/run.sh
