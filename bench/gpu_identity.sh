@@ -6,7 +6,8 @@
 # usage: bench/gpu_identity.sh BITSWEEP_BINARY IDENTITY_DATA [PROGRAM DEVICE]
 #
 # PROGRAM and DEVICE are what is compared, BITSWEEP_BINARY and cuda:0 unless given. QUICK=1 in the
-# environment takes few codes and rows, for the emulator.
+# environment takes few codes and rows, for the emulator. Answers of the small corpus also are those of earlier
+# builds: tests/cluster/answer_digests.sh.
 set -euo pipefail
 
 (($# == 2 || $# == 4)) || {
@@ -17,6 +18,9 @@ program=$1 tool=$2 other=${3:-$1} device=${4:-cuda:0}
 quick=${QUICK:-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+# shellcheck source=tests/cluster/answer_digests.sh
+. "$(dirname "$0")/../tests/cluster/answer_digests.sh"
+recorded=$(dirname "$0")/../tests/data/identity.txt new_digests=$folder/digests
 passed=0
 failed=0
 
@@ -42,6 +46,10 @@ complain() {
     if [[ -n ${2:-} ]]; then head -n 3 "$2" >&2; fi
 }
 
+pass() {
+    passed=$((passed + 1))
+}
+
 # compare WHAT INDEX QUERIES OPTIONS...: one search on either side.
 compare() {
     local what=$1 index=$2 queries=$3
@@ -57,7 +65,7 @@ compare() {
     elif ! cmp "$folder/expected" "$folder/found" >"$folder/stderr" 2>&1; then
         complain "$what: other bytes" "$folder/stderr"
     else
-        passed=$((passed + 1))
+        pass
     fi
 }
 
@@ -72,14 +80,18 @@ small_corpora() {
             "$program" encode --base "$folder/base.$base" --drop-bad-rows --shards "$shards" \
                 --index "$folder/$name-$shards" --quiet $options
         done
+        : >"$folder/answers"
         for search in "${searches[@]}"; do
             read -r k refine batch scan bits <<<"$search"
             shards=$((turn++ % 2 * 3 + 1))
             compare "$name, $shards shards, k $k, refine $refine, batch $batch, $scan, $bits bits" \
                 "$folder/$name-$shards" "$folder/query.$base" --k "$k" --refine "$refine" \
                 --batch "$batch" --scan "$scan" --query-bits "$bits"
+            cat "$folder/expected" >>"$folder/answers"
         done
+        check_digest "gpu-${quick:+quick-}$name" "$folder/$name-1" "$folder/answers"
     done
+    record_digests
 }
 
 # Several segments of bundles and k up to 10,000; with little memory most codes come by blocks.

@@ -68,8 +68,8 @@ if(have_cuda)
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${cuda_spill_options}")
     endif()
   endforeach()
-  # check_architecture.sh counts instructions in what the build has compiled, and assembles its PTX for others; it is an
-  # option because compiler caches leave such files out.
+  # check_architecture.sh assembles this build's PTX for others; it is an option because compiler caches leave such files
+  # out.
   if(BITSWEEP_KEEP_CUBINS)
     file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cubins)
     set_property(SOURCE ${device_sources} APPEND PROPERTY COMPILE_OPTIONS --keep --keep-dir=${CMAKE_BINARY_DIR}/cubins)

@@ -205,27 +205,8 @@ inline void load_matrices(unsigned (&out)[4], const void *row,
 }
 #endif
 
-// d [16][8] f32 = c + a [16][16] bf16 * b [16][8] bf16, spread over a warp as above: two bf16 where
+// d [16][8] f32 = c + a [16][8] bf16 * b [8][8] bf16, spread over a warp as above: two bf16 where
 // there are four bytes. Products are exact; how their sum is rounded is the device's.
-#if defined(__CUDACC__)
-__device__ __forceinline__ void mma_bf16(float (&d)[4], const unsigned (&a)[4],
-                                         const unsigned (&b)[2], const float (&c)[4])
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
-                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]),
-                   "f"(c[1]), "f"(c[2]), "f"(c[3]));
-}
-#else
-inline void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
-                     const float (&c)[4], emulation::call_site site = emulation::call_site::here())
-{
-    emulation::mma_bf16(d, a, b, c, site);
-}
-#endif
-
-// The same with half of each k: a [16][8], b [8][8].
 #if defined(__CUDACC__)
 __device__ __forceinline__ void mma_bf16_short(float (&d)[4], const unsigned (&a)[2], unsigned b,
                                                const float (&c)[4])

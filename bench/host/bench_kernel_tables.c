@@ -34,8 +34,7 @@ static void run_sums(void *context, enum bsw_cpu_level level, size_t tile,
     size_t bundles = tile_bundles(input, tile);
     float *sums = (float *)(void *)output->values;
     for (size_t q = 0; q < input->queries; q++) {
-        const struct bsw_code_table table = {.type = BSW_TABLE_FLOAT32,
-                                             .parts = input->parts,
+        const struct bsw_code_table table = {.parts = input->parts,
                                              .bits = input->bits,
                                              .numbers = input->numbers + q * input->query_numbers};
         bsw_table_scan_table_get(level)->sums(

@@ -63,7 +63,7 @@ static const struct bsw_option option_rows[] = {
                    "[" BSW_SEARCH_OVERSAMPLE_TEXT ", or as --recall has it]"),
     OPTION("scan", search.request.scan, .choices = BSW_SCAN_NAMES, .default_text = "auto",
            .help = "bit planes or int8 units, in full or progressively; auto: what measured "
-                   "faster; a GPU takes progressive-planes as progressive-matrix"),
+                   "faster; of GPUs only Hopper scans progressively"),
     OPTION("recall", search.request.recall, .value_name = "X", .min = BSW_LEAST_RECALL, .max = 1,
            .help = "with lists: take probe, probe-ratio, scan-dims and oversample from the table "
                    "that encode --calibrate made, the cheapest that found this share of the true "

@@ -124,10 +124,7 @@ static enum bsw_status gather(struct bsw_batch_search *search, enum bsw_exchange
         search->payloads[0] = search->own;
         search->own = swap;
     }
-    if (search->link && exchange == BSW_EXCHANGE_SURVIVORS)
-        BSW_TRY(bsw_batch_link_gather(search->link, &message, &search->own, search->payloads, err));
-    else
-        BSW_TRY(bsw_collect_buffers(transport, &message, &search->own, search->payloads, err));
+    BSW_TRY(bsw_collect_buffers(transport, &message, &search->own, search->payloads, err));
     uint64_t bytes = 0;
     for (int rank = 1; transport->rank == 0 && rank < transport->num_ranks; rank++)
         bytes += search->payloads[rank].bytes;

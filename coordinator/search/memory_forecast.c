@@ -17,7 +17,7 @@ static void forecast_merge(const struct bsw_manifest *manifest,
         size_t left = outlook->free_bytes[rank];
         out[rank] = (struct bsw_search_forecast){.link_bytes = 0};
         if (outlook->is_linked && !is_alone)
-            out[rank].link_bytes = bsw_batch_link_bytes(manifest, settings, assignment, rank);
+            out[rank].link_bytes = bsw_batch_link_bytes(manifest, settings);
         left = left > out[rank].link_bytes ? left - out[rank].link_bytes : 0;
         left = bsw_merge_room(manifest, settings, assignment, (uint32_t)rank, left);
         least = left < least ? left : least;

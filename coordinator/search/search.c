@@ -124,9 +124,9 @@ static enum bsw_status open_link(struct bsw_search *search, struct bsw_error *er
 {
     BSW_TRY(bsw_device_link_open(search->transport, search->device.device, search->options.link,
                                  &search->link, search->link_note, err)); // all return alike
-    enum bsw_status status = bsw_batch_link_open(
-        search->link, search->device.device, search->transport, &search->manifest,
-        &search->settings, &search->assignment, &search->batch_link, err);
+    enum bsw_status status =
+        bsw_batch_link_open(search->link, search->device.device, search->transport,
+                            &search->manifest, &search->settings, &search->batch_link, err);
     BSW_TRY(bsw_transport_agree(search->transport, status, err));
     if (search->device.device) status = bsw_device_share(search->device.device, err);
     return bsw_transport_agree(search->transport, status, err);

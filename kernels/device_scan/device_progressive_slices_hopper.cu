@@ -2,7 +2,7 @@
 // The progressive scan on Hopper (sm_90a): the first stage slice by slice, as
 // device_matrix_slices_hopper.cu takes whole rows. Sums begin with the bound's terms
 // (stage_terms.cuh); a pair whose sum has lost bit 22 goes on, waits in a queue of its warp, and is
-// finished from the planes, as in device_progressive_scan.cu.
+// finished from the planes (progressive.cuh).
 //
 // Producers fetch and unpack the slices of the stage alone; with the first one come scales, biases
 // and tails. Rows that are masked or not there have terms that no sum survives, so they cost

@@ -162,26 +162,10 @@ BSW_DEVICE_CALL int bsw_device_row_queues_take(const struct bsw_device_lists *li
 // The candidates of the two others, for float keys and without queues: pairs of row and query whose
 // bound after the stage falls short of the query's limit are not looked at further; those that went
 // on are added to stage->survivors. Pays where nearly all pairs stop; with limits of 0 all go on,
-// one at a time. Wants bsw_device_stage_fits.
-BSW_DEVICE_CALL int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
-                                                const struct bsw_device_stage *stage,
-                                                const struct bsw_device_part *part,
-                                                const struct bsw_device_queries *queries,
-                                                const struct bsw_device_lists *lists,
-                                                bsw_stream stream);
-
-// That scan by mma, whatever the tuning takes; and with a first stage by the Hopper kernel
-// (sm_90a), whether or not the tuning takes it: the same candidates, though not quite the same
-// pairs go on. cudaErrorInvalidValue for the latter where bsw_device_has_hopper_stage is 0: the
-// current device is no Hopper GPU, the build has no code for one, or the stage is more than eight
-// slices of up to 128 dimensions of one segment; and where codes or tails are not aligned to 16
-// bytes.
-BSW_DEVICE_CALL int bsw_device_progressive_scan_mma(const struct bsw_device_codes *codes,
-                                                    const struct bsw_device_stage *stage,
-                                                    const struct bsw_device_part *part,
-                                                    const struct bsw_device_queries *queries,
-                                                    const struct bsw_device_lists *lists,
-                                                    bsw_stream stream);
+// one at a time. Wants bsw_device_stage_fits, and a Hopper GPU (sm_90a): cudaErrorInvalidValue
+// where bsw_device_has_hopper_stage is 0, as the current device is another one, the build has no
+// code for it, or the stage is more than eight slices of up to 128 dimensions of one segment; and
+// where codes or tails are not aligned to 16 bytes.
 BSW_DEVICE_CALL int bsw_device_has_hopper_stage(const struct bsw_code_layout *layout,
                                                 uint32_t stage_dims);
 BSW_DEVICE_CALL int bsw_device_progressive_scan_hopper(const struct bsw_device_codes *codes,

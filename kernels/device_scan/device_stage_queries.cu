@@ -84,3 +84,19 @@ extern "C" int bsw_device_stage_queries(const struct bsw_code_layout *layout, ui
     const uint32_t blocks = (queries->num_queries - 1) / (stage_threads / 32) + 1;
     return launch({dim3(blocks), dim3(stage_threads), 0, stream}, stage_queries, a);
 }
+
+#ifdef BITSWEEP_WITHOUT_HOPPER // no code for sm_90a: no device is a Hopper GPU
+extern "C" int bsw_device_has_hopper_stage(const struct bsw_code_layout *, uint32_t)
+{
+    return 0;
+}
+
+extern "C" int bsw_device_progressive_scan_hopper(const struct bsw_device_codes *,
+                                                  const struct bsw_device_stage *,
+                                                  const struct bsw_device_part *,
+                                                  const struct bsw_device_queries *,
+                                                  const struct bsw_device_lists *, bsw_stream)
+{
+    return cudaErrorInvalidValue;
+}
+#endif

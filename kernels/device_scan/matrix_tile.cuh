@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What scans over tiles of unpacked documents share: shapes of tiles, their way into shared memory,
-// and the products. Used by device_matrix_scan.cu, which says how it works, and by
-// device_progressive_scan.cu.
+// and the products. device_matrix_scan.cu says how it works.
 #ifndef BITSWEEP_KERNELS_MATRIX_TILE_CUH
 #define BITSWEEP_KERNELS_MATRIX_TILE_CUH
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What first stages of the progressive scan share, by mma (device_progressive_scan.cu) and by wgmma
-// (device_progressive_slices_hopper.cu): which pairs of row and query go on, queues in which they
-// wait until there is one for each lane of a warp, and how they are finished.
+// For device_progressive_slices_hopper.cu: which pairs of row and query go on after a first stage,
+// queues in which they wait until there is one for each lane of a warp, and how they are finished.
 #ifndef BITSWEEP_KERNELS_PROGRESSIVE_CUH
 #define BITSWEEP_KERNELS_PROGRESSIVE_CUH
 
@@ -13,7 +12,7 @@ namespace bsw
 
 constexpr uint32_t queue_pairs = 64; // of a warp: fewer than 32 that wait and 32 that come
 
-// What every progressive scan takes. Rows do not go to queues of threads here.
+// What a progressive scan takes. Rows do not go to queues of threads here.
 inline bool is_valid_progressive_scan(const bsw_device_codes &codes, const bsw_device_stage &stage,
                                       const bsw_device_part &part,
                                       const bsw_device_queries &queries,

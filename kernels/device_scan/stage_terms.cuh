@@ -7,8 +7,7 @@
 //     dot1 + (r/s) (t/S) + (1/s) (b/S) - (L/s) (1/S) >= -e.
 // The third term is one product, in the place that the other six and the flag leave of m16n8k8, as
 // what is added for it only has to be enough: both its numbers are one bf16, rounded away from 0,
-// so that it is up to 2^-6 too large. device_progressive_scan.cu has it nearly exact, and twice as
-// many products.
+// so that it is up to 2^-6 too large.
 //
 // Why no row is lost: what key_terms.cuh says, with A = |L/s| R + |1/s| B + |r/s| T, where no row's
 // t/S exceeds T, all halved, and 8 products that may be cut. Of r/s and t/S only the roundings

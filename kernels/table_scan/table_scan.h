@@ -42,22 +42,20 @@ static inline size_t bsw_product_numbers(const struct bsw_product_book *book) //
 {
     return (size_t)book->parts << book->bits;
 }
-// Bytes of a table, with room behind it for reads of 4 bytes.
-static inline size_t bsw_table_bytes(const struct bsw_product_book *book, enum bsw_table_type type)
+static inline size_t bsw_table_bytes(const struct bsw_product_book *book)
 {
-    return bsw_product_numbers(book) * bsw_table_number_bytes(type) + 4;
+    return bsw_product_numbers(book) * sizeof(float);
 }
 static inline size_t bsw_product_code_bytes(uint32_t parts, uint32_t bits) // of a row
 {
     return ((size_t)parts * bits / 8 + ((size_t)parts * bits % 8 != 0));
 }
 
-// What sums are made of. numbers: [parts][2^bits] of `type`, bsw_table_bytes.
+// What sums are made of. numbers: [parts][2^bits]; those of another type than float32 are the
+// floats that they stand for.
 struct bsw_code_table {
-    enum bsw_table_type type;
-    int is_signed; // of 8-bit types
     uint32_t parts, bits;
-    const void *numbers;
+    const float *numbers;
 };
 
 struct bsw_table_scan_table {
@@ -83,8 +81,7 @@ struct bsw_table_scan_table {
     void (*convert)(enum bsw_table_type type, int is_signed, int exponent, const float *in,
                     size_t n, void *out);
 
-    // out[i] = the float that in[i], of `type`, stands for. n: a multiple of 16; out 64-byte
-    // aligned.
+    // out[i] = the float that in[i], of `type`, stands for. n: a multiple of 16.
     void (*expand)(enum bsw_table_type type, int is_signed, const void *in, size_t n, float *out);
 
     // sums[row] = ((t_0 + t_1) + t_2) + ... in float32, t_p the table's number for the row's code

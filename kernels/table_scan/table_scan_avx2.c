@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// table_scan on AVX2: 8 entries, or rows, at a time. Look-ups of 8-bit codes are gathers; those of
+// table_scan on AVX2: 8 entries, or rows, at a time. Look-ups of 8-bit codes are loads; those of
 // 4-bit codes are shuffles of the bytes of 16 numbers, 32 rows at a time.
 #include <immintrin.h>
 #include <math.h>
@@ -169,7 +169,7 @@ static void convert_halves(float power, const float *in, size_t n, uint16_t *out
 
 // ---- 8-bit codes ----
 
-// float32: a load and an addition a row were faster than gathers, 0.30 ns against 0.42 on Zen 3.
+// A load and an addition a row were faster than gathers, 0.30 ns against 0.42 on Zen 3.
 // The tables of so many parts stay in the first cache while all bundles go over them.
 #define PART_BLOCK 16
 
@@ -190,52 +190,13 @@ static void sums_of_floats(const struct bsw_code_table *table, const uint8_t *co
 {
     memset(sums, 0, num_bundles * BSW_BUNDLE_ROWS * sizeof *sums);
     for (uint32_t p = 0; p < table->parts; p += PART_BLOCK) {
-        const float *numbers = (const float *)table->numbers + (size_t)p * 256;
+        const float *numbers = table->numbers + (size_t)p * 256;
         uint32_t left = table->parts - p, parts = left < PART_BLOCK ? left : PART_BLOCK;
         for (size_t b = 0; b < num_bundles; b++)
             for (size_t r = 0; r < BSW_BUNDLE_ROWS; r += LANES)
                 add_floats(numbers, codes + b * bundle_bytes + p * BSW_BUNDLE_ROWS + r, parts,
                            sums + b * BSW_BUNDLE_ROWS + r);
     }
-}
-
-// The floats of 8 halves in 8 lanes: bits at their places, the exponent put right by a product that
-// is exact, for subnormal halves too.
-INLINE __m256 float_of_half(__m256i half)
-{
-    __m256i bits = _mm256_slli_epi32(_mm256_and_si256(half, _mm256_set1_epi32(0x7fff)), 13);
-    __m256 v = _mm256_mul_ps(_mm256_castsi256_ps(bits), _mm256_set1_ps(0x1p112f));
-    __m256i sign = _mm256_slli_epi32(_mm256_and_si256(half, _mm256_set1_epi32(0x8000)), 16);
-    return _mm256_or_ps(v, _mm256_castsi256_ps(sign));
-}
-
-// The numbers of 8 rows in a part's table.
-INLINE __m256 look_up(enum bsw_table_type type, int is_signed, const unsigned char *table,
-                      __m256i codes)
-{
-    if (type == BSW_TABLE_FLOAT16)
-        return float_of_half(_mm256_i32gather_epi32((const int *)(const void *)table, codes, 2));
-    __m256i found = _mm256_i32gather_epi32((const int *)(const void *)table, codes, 1);
-    found = _mm256_and_si256(found, _mm256_set1_epi32(255));
-    return float_of8(found, bsw_float8_exponent_bits(type), is_signed);
-}
-
-INLINE void sums_of_bytes(enum bsw_table_type type, int is_signed,
-                          const struct bsw_code_table *table, const uint8_t *bundle, float *sums)
-{
-    const unsigned char *numbers = table->numbers;
-    __m256 s[WIDE];
-    for (int k = 0; k < WIDE; k++) s[k] = _mm256_setzero_ps();
-    for (uint32_t p = 0; p < table->parts; p++) {
-        for (int k = 0; k < WIDE; k++) {
-            __m128i eight = _mm_loadl_epi64((const __m128i *)(const void *)(bundle + k * LANES));
-            s[k] =
-                _mm256_add_ps(s[k], look_up(type, is_signed, numbers, _mm256_cvtepu8_epi32(eight)));
-        }
-        bundle += BSW_BUNDLE_ROWS;
-        numbers += 256 * bsw_table_number_bytes(type);
-    }
-    for (int k = 0; k < WIDE; k++) _mm256_storeu_ps(sums + k * LANES, s[k]);
 }
 
 // ---- numbers of a table ----
@@ -251,11 +212,11 @@ INLINE void expand_to(enum bsw_table_type type, int is_signed, const void *in, s
     for (size_t i = 0; i < n; i += LANES)
         if (type == BSW_TABLE_FLOAT16) {
             __m128i eight = _mm_loadu_si128((const __m128i *)(const void *)(halves + i));
-            _mm256_store_ps(out + i, _mm256_cvtph_ps(eight));
+            _mm256_storeu_ps(out + i, _mm256_cvtph_ps(eight));
         } else {
             __m128i eight = _mm_loadl_epi64((const __m128i *)(const void *)(bytes + i));
-            _mm256_store_ps(out + i, float_of8(_mm256_cvtepu8_epi32(eight),
-                                               bsw_float8_exponent_bits(type), is_signed));
+            _mm256_storeu_ps(out + i, float_of8(_mm256_cvtepu8_epi32(eight),
+                                                bsw_float8_exponent_bits(type), is_signed));
         }
 }
 
@@ -266,46 +227,21 @@ struct wide {
     __m256 k[WIDE];
 };
 
-// Byte `place` of each of 16 numbers of `size` bytes, twice.
-INLINE __m256i bytes_of(const unsigned char *table, size_t size, size_t place)
+// Byte `place` of each of 16 numbers, twice.
+INLINE __m256i bytes_of(const float *numbers, size_t place)
 {
+    const uint8_t *bytes = (const uint8_t *)numbers;
     uint8_t sixteen[16];
-    for (size_t j = 0; j < 16; j++) sixteen[j] = table[j * size + place];
+    for (size_t j = 0; j < 16; j++) sixteen[j] = bytes[j * sizeof *numbers + place];
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)sixteen));
 }
 
-INLINE void widen(__m256i bytes, __m256i out[WIDE])
-{
-    const __m256i zero = _mm256_setzero_si256();
-    __m256i low = _mm256_unpacklo_epi8(bytes, zero), high = _mm256_unpackhi_epi8(bytes, zero);
-    out[0] = _mm256_unpacklo_epi16(low, zero);
-    out[1] = _mm256_unpackhi_epi16(low, zero);
-    out[2] = _mm256_unpacklo_epi16(high, zero);
-    out[3] = _mm256_unpackhi_epi16(high, zero);
-}
-
-INLINE struct wide shuffle_up(enum bsw_table_type type, int is_signed, const __m256i *table,
-                              __m256i codes)
+INLINE struct wide shuffle_up(const __m256i *table, __m256i codes)
 {
     struct wide found;
-    __m256i b[4], parts[WIDE];
-    size_t size = bsw_table_number_bytes(type);
-    for (size_t i = 0; i < size; i++) b[i] = _mm256_shuffle_epi8(table[i], codes);
-    if (size == 1) {
-        widen(b[0], parts);
-        for (int k = 0; k < WIDE; k++)
-            found.k[k] = float_of8(parts[k], bsw_float8_exponent_bits(type), is_signed);
-        return found;
-    }
+    __m256i b[4];
+    for (size_t i = 0; i < 4; i++) b[i] = _mm256_shuffle_epi8(table[i], codes);
     __m256i low = _mm256_unpacklo_epi8(b[0], b[1]), high = _mm256_unpackhi_epi8(b[0], b[1]);
-    if (size == 2) { // halves of 4 rows in the lower part of each register's halves
-        const __m256i halves[WIDE] = {low, _mm256_srli_si256(low, 8), high,
-                                      _mm256_srli_si256(high, 8)};
-        for (int k = 0; k < WIDE; k++)
-            found.k[k] =
-                _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(halves[k], 0x08)));
-        return found;
-    }
     __m256i low2 = _mm256_unpacklo_epi8(b[2], b[3]), high2 = _mm256_unpackhi_epi8(b[2], b[3]);
     found.k[0] = _mm256_castsi256_ps(_mm256_unpacklo_epi16(low, low2));
     found.k[1] = _mm256_castsi256_ps(_mm256_unpackhi_epi16(low, low2));
@@ -325,24 +261,22 @@ INLINE void store_wide(const struct wide *s, float *sums)
     }
 }
 
-INLINE void sums_of_halves(enum bsw_table_type type, int is_signed,
-                           const struct bsw_code_table *table, const uint8_t *codes,
+INLINE void sums_of_halves(const struct bsw_code_table *table, const uint8_t *codes,
                            size_t bundle_bytes, size_t num_bundles, float *sums)
 {
-    const size_t size = bsw_table_number_bytes(type);
     const __m256i nibble = _mm256_set1_epi8(15);
-    const unsigned char *numbers = table->numbers;
+    const float *numbers = table->numbers;
     struct wide s[GROUP];
     for (size_t g = 0; g < num_bundles; g++)
         for (int k = 0; k < WIDE; k++) s[g].k[k] = _mm256_setzero_ps();
-    for (uint32_t p = 0; p < table->parts; p++, numbers += 16 * size) {
+    for (uint32_t p = 0; p < table->parts; p++, numbers += 16) {
         __m256i bytes[4];
-        for (size_t i = 0; i < size; i++) bytes[i] = bytes_of(numbers, size, i);
+        for (size_t i = 0; i < 4; i++) bytes[i] = bytes_of(numbers, i);
         for (size_t g = 0; g < num_bundles; g++) {
             const uint8_t *at = codes + g * bundle_bytes + p / 2 * BSW_BUNDLE_ROWS;
             __m256i both = _mm256_loadu_si256((const __m256i *)(const void *)at);
             if (p % 2) both = _mm256_srli_epi16(both, 4);
-            struct wide found = shuffle_up(type, is_signed, bytes, _mm256_and_si256(both, nibble));
+            struct wide found = shuffle_up(bytes, _mm256_and_si256(both, nibble));
             for (int k = 0; k < WIDE; k++) s[g].k[k] = _mm256_add_ps(s[g].k[k], found.k[k]);
         }
     }
@@ -351,23 +285,17 @@ INLINE void sums_of_halves(enum bsw_table_type type, int is_signed,
 
 // ---- both ----
 
-INLINE void sums_of(enum bsw_table_type type, int is_signed, const struct bsw_code_table *table,
-                    const uint8_t *codes, size_t bundle_bytes, size_t num_bundles, float *sums)
+INLINE void sums_of(const struct bsw_code_table *table, const uint8_t *codes, size_t bundle_bytes,
+                    size_t num_bundles, float *sums)
 {
-    if (table->bits == 8 && type == BSW_TABLE_FLOAT32) {
-        sums_of_floats(table, codes, bundle_bytes, num_bundles, sums);
-        return;
-    }
     if (table->bits == 8) {
-        for (size_t b = 0; b < num_bundles; b++)
-            sums_of_bytes(type, is_signed, table, codes + b * bundle_bytes,
-                          sums + b * BSW_BUNDLE_ROWS);
+        sums_of_floats(table, codes, bundle_bytes, num_bundles, sums);
         return;
     }
     for (size_t b = 0; b < num_bundles; b += GROUP) {
         size_t left = num_bundles - b;
-        sums_of_halves(type, is_signed, table, codes + b * bundle_bytes, bundle_bytes,
-                       left < GROUP ? left : GROUP, sums + b * BSW_BUNDLE_ROWS);
+        sums_of_halves(table, codes + b * bundle_bytes, bundle_bytes, left < GROUP ? left : GROUP,
+                       sums + b * BSW_BUNDLE_ROWS);
     }
 }
 

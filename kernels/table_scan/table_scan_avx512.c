@@ -184,18 +184,16 @@ INLINE __m512 add_codes(__m512 sum, __m512 table, __m512i codes)
     return _mm512_add_ps(sum, _mm512_permutexvar_ps(codes, table));
 }
 
-INLINE void sums_of_halves(enum bsw_table_type type, int is_signed,
-                           const struct bsw_code_table *table, const uint8_t *codes,
+INLINE void sums_of_halves(const struct bsw_code_table *table, const uint8_t *codes,
                            size_t bundle_bytes, size_t num_bundles, float *sums)
 {
-    const size_t part = LANES * bsw_table_number_bytes(type);
-    const unsigned char *numbers = table->numbers;
+    const float *numbers = table->numbers;
     __m512 s[GROUP * 2];
     for (size_t k = 0; k < num_bundles * 2; k++) s[k] = _mm512_setzero_ps();
-    for (uint32_t p = 0; p < table->parts; p += 2, numbers += 2 * part, codes += BSW_BUNDLE_ROWS) {
+    for (uint32_t p = 0; p < table->parts; p += 2, numbers += 2 * LANES, codes += BSW_BUNDLE_ROWS) {
         int has_second = p + 1 < table->parts;
-        __m512 first = sixteen_floats(type, is_signed, numbers), second = first;
-        if (has_second) second = sixteen_floats(type, is_signed, numbers + part);
+        __m512 first = _mm512_loadu_ps(numbers), second = first;
+        if (has_second) second = _mm512_loadu_ps(numbers + LANES);
         for (size_t k = 0; k < num_bundles * 2; k++) {
             const uint8_t *at = codes + k / 2 * bundle_bytes + k % 2 * LANES;
             __m512i both = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)at));
@@ -210,31 +208,13 @@ INLINE void sums_of_halves(enum bsw_table_type type, int is_signed,
 
 #define ROWS          64 // of a register of bytes
 #define BLOCK_BUNDLES 64 // whose sums stay in the first cache while the parts go by
-#define PLANES        4  // at most
+#define PLANES        4
 #define QUARTERS      4
 
-// A part's 256 numbers: byte i of number 64 q + j is byte j of at[i][q]. 8-bit floats stand here as
-// the upper halves of floats, which have all of their bits.
+// A part's 256 numbers: byte i of number 64 q + j is byte j of at[i][q].
 struct planes {
     __m512i at[PLANES][QUARTERS];
 };
-
-INLINE size_t planes_of(enum bsw_table_type type)
-{
-    return type == BSW_TABLE_FLOAT32 ? 4 : 2;
-}
-
-// Upper halves of the floats of 32 bytes.
-INLINE __m512i words_of8(const unsigned char *bytes, uint32_t exponent_bits, int is_signed)
-{
-    uint32_t base =
-        is_signed ? bsw_float8_signed_base(exponent_bits) : bsw_float8_base(exponent_bits);
-    __m512i u = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)bytes)),
-            shifted = is_signed ? _mm512_and_si512(u, _mm512_set1_epi16(254)) : u;
-    __m512i words = _mm512_add_epi16(_mm512_slli_epi16(shifted, exponent_bits - 1),
-                                     _mm512_set1_epi16((int16_t)(base >> 16)));
-    return is_signed ? _mm512_or_si512(words, _mm512_slli_epi16(u, 15)) : words;
-}
 
 // Lower and upper bytes of 64 words, whose order is that of the bytes after `order`, of dwords.
 INLINE void split_words(__m512i first, __m512i second, __m512i order, __m512i *low, __m512i *high)
@@ -265,26 +245,6 @@ INLINE void planes_of_floats(const float *numbers, struct planes *planes)
     }
 }
 
-INLINE void make_planes(enum bsw_table_type type, int is_signed, const unsigned char *numbers,
-                        struct planes *planes)
-{
-    const __m512i order = _mm512_setr_epi32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15);
-    if (type == BSW_TABLE_FLOAT32) {
-        planes_of_floats((const float *)(const void *)numbers, planes);
-        return;
-    }
-    for (size_t q = 0; q < QUARTERS; q++) {
-        __m512i words[2];
-        for (size_t i = 0; i < 2; i++) {
-            size_t at = q * ROWS + i * 32;
-            words[i] = type == BSW_TABLE_FLOAT16
-                           ? _mm512_loadu_si512(numbers + 2 * at)
-                           : words_of8(numbers + at, bsw_float8_exponent_bits(type), is_signed);
-        }
-        split_words(words[0], words[1], order, &planes->at[0][q], &planes->at[1][q]);
-    }
-}
-
 // Floats of 64 rows, in the order in which look-ups leave them.
 struct rows {
     __m512 k[4];
@@ -300,56 +260,27 @@ INLINE __m512i look_up(const __m512i quarters[QUARTERS], __m512i codes, __mmask6
     return _mm512_mask_permutexvar_epi8(found, top & next, codes, quarters[3]);
 }
 
-INLINE struct rows look_up_rows(enum bsw_table_type type, const struct planes *planes,
-                                __m512i codes)
+INLINE struct rows look_up_rows(const struct planes *planes, __m512i codes)
 {
     __mmask64 top = _mm512_movepi8_mask(codes),
               next = _mm512_movepi8_mask(_mm512_add_epi8(codes, codes));
     __m512i b[PLANES];
-    for (size_t i = 0; i < planes_of(type); i++) b[i] = look_up(planes->at[i], codes, top, next);
+    for (size_t i = 0; i < PLANES; i++) b[i] = look_up(planes->at[i], codes, top, next);
     __m512i low = _mm512_unpacklo_epi8(b[0], b[1]), high = _mm512_unpackhi_epi8(b[0], b[1]);
+    __m512i low2 = _mm512_unpacklo_epi8(b[2], b[3]), high2 = _mm512_unpackhi_epi8(b[2], b[3]);
     struct rows out;
-    if (type == BSW_TABLE_FLOAT16) {
-        out.k[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(low));
-        out.k[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(low, 1));
-        out.k[2] = _mm512_cvtph_ps(_mm512_castsi512_si256(high));
-        out.k[3] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(high, 1));
-    } else if (type == BSW_TABLE_FLOAT32) {
-        __m512i low2 = _mm512_unpacklo_epi8(b[2], b[3]), high2 = _mm512_unpackhi_epi8(b[2], b[3]);
-        out.k[0] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(low, low2));
-        out.k[1] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(low, low2));
-        out.k[2] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(high, high2));
-        out.k[3] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(high, high2));
-    } else {
-        const __m512i upper = _mm512_set1_epi32((int)0xffff0000u);
-        out.k[0] = _mm512_castsi512_ps(_mm512_slli_epi32(low, 16));
-        out.k[1] = _mm512_castsi512_ps(_mm512_and_si512(low, upper));
-        out.k[2] = _mm512_castsi512_ps(_mm512_slli_epi32(high, 16));
-        out.k[3] = _mm512_castsi512_ps(_mm512_and_si512(high, upper));
-    }
+    out.k[0] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(low, low2));
+    out.k[1] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(low, low2));
+    out.k[2] = _mm512_castsi512_ps(_mm512_unpacklo_epi16(high, high2));
+    out.k[3] = _mm512_castsi512_ps(_mm512_unpackhi_epi16(high, high2));
     return out;
 }
 
 // Sums of 64 rows into their order.
-INLINE void order_rows(enum bsw_table_type type, float *sums)
+INLINE void order_rows(float *sums)
 {
     __m512 k[4], t[4];
     for (size_t i = 0; i < 4; i++) k[i] = _mm512_loadu_ps(sums + i * LANES);
-    if (type == BSW_TABLE_FLOAT16) { // rows 0-7 16-23, 32-39 48-55, 8-15 24-31, 40-47 56-63
-        t[0] = _mm512_shuffle_f32x4(k[0], k[2], 0x44);
-        t[1] = _mm512_shuffle_f32x4(k[0], k[2], 0xee);
-        t[2] = _mm512_shuffle_f32x4(k[1], k[3], 0x44);
-        t[3] = _mm512_shuffle_f32x4(k[1], k[3], 0xee);
-        for (size_t i = 0; i < 4; i++) _mm512_storeu_ps(sums + i * LANES, t[i]);
-        return;
-    }
-    if (type != BSW_TABLE_FLOAT32) { // even and odd ones of eight
-        for (size_t i = 0; i < 4; i += 2) {
-            t[i] = _mm512_unpacklo_ps(k[i], k[i + 1]);
-            t[i + 1] = _mm512_unpackhi_ps(k[i], k[i + 1]);
-        }
-        for (size_t i = 0; i < 4; i++) k[i] = t[i];
-    }
     // Lane L of register i has rows 16 L + 4 i to 16 L + 4 i + 3.
     t[0] = _mm512_shuffle_f32x4(k[0], k[1], 0x44);
     t[1] = _mm512_shuffle_f32x4(k[2], k[3], 0x44);
@@ -361,10 +292,9 @@ INLINE void order_rows(enum bsw_table_type type, float *sums)
     }
 }
 
-INLINE void add_rows(enum bsw_table_type type, const struct planes *planes, __m512i codes,
-                     float *sums)
+INLINE void add_rows(const struct planes *planes, __m512i codes, float *sums)
 {
-    struct rows found = look_up_rows(type, planes, codes);
+    struct rows found = look_up_rows(planes, codes);
     for (size_t i = 0; i < 4; i++)
         _mm512_storeu_ps(sums + i * LANES,
                          _mm512_add_ps(_mm512_loadu_ps(sums + i * LANES), found.k[i]));
@@ -375,29 +305,25 @@ INLINE __m256i bundle_codes(const uint8_t *at)
     return _mm256_loadu_si256((const __m256i *)(const void *)at);
 }
 
-INLINE void sums_of_bytes(enum bsw_table_type type, int is_signed,
-                          const struct bsw_code_table *table, const uint8_t *codes,
+INLINE void sums_of_bytes(const struct bsw_code_table *table, const uint8_t *codes,
                           size_t bundle_bytes, size_t num_bundles, float *sums)
 {
-    const unsigned char *numbers = table->numbers;
     const size_t pairs = num_bundles / 2;
     float last[ROWS] = {0}; // of a bundle without another
     memset(sums, 0, num_bundles * BSW_BUNDLE_ROWS * sizeof *sums);
     for (uint32_t p = 0; p < table->parts; p++, codes += BSW_BUNDLE_ROWS) {
         struct planes planes;
-        make_planes(type, is_signed, numbers + (size_t)p * 256 * bsw_table_number_bytes(type),
-                    &planes);
+        planes_of_floats(table->numbers + (size_t)p * 256, &planes);
         const uint8_t *at = codes;
         for (size_t i = 0; i < pairs; i++, at += 2 * bundle_bytes)
-            add_rows(type, &planes,
+            add_rows(&planes,
                      _mm512_inserti64x4(_mm512_castsi256_si512(bundle_codes(at)),
                                         bundle_codes(at + bundle_bytes), 1),
                      sums + i * ROWS);
-        if (num_bundles % 2)
-            add_rows(type, &planes, _mm512_zextsi256_si512(bundle_codes(at)), last);
+        if (num_bundles % 2) add_rows(&planes, _mm512_zextsi256_si512(bundle_codes(at)), last);
     }
-    for (size_t i = 0; i < pairs; i++) order_rows(type, sums + i * ROWS);
-    order_rows(type, last);
+    for (size_t i = 0; i < pairs; i++) order_rows(sums + i * ROWS);
+    order_rows(last);
     if (num_bundles % 2) memcpy(sums + pairs * ROWS, last, BSW_BUNDLE_ROWS * sizeof *sums);
 }
 
@@ -406,15 +332,15 @@ INLINE void sums_of_bytes(enum bsw_table_type type, int is_signed,
 // Planes cost a part as much as looking some 128 to 256 rows up one by one (llvm-mca's clocks).
 #define LEAST_BUNDLES 8
 
-INLINE void sums_of(enum bsw_table_type type, int is_signed, const struct bsw_code_table *table,
-                    const uint8_t *codes, size_t bundle_bytes, size_t num_bundles, float *sums)
+INLINE void sums_of(const struct bsw_code_table *table, const uint8_t *codes, size_t bundle_bytes,
+                    size_t num_bundles, float *sums)
 {
     size_t b = 0;
     if (table->bits == 8) {
         for (size_t num; b < num_bundles; b += num) {
             num = num_bundles - b < BLOCK_BUNDLES ? num_bundles - b : BLOCK_BUNDLES;
             if (num < LEAST_BUNDLES) break;
-            sums_of_bytes(type, is_signed, table, codes + b * bundle_bytes, bundle_bytes, num,
+            sums_of_bytes(table, codes + b * bundle_bytes, bundle_bytes, num,
                           sums + b * BSW_BUNDLE_ROWS);
         }
         if (b < num_bundles)
@@ -423,10 +349,10 @@ INLINE void sums_of(enum bsw_table_type type, int is_signed, const struct bsw_co
         return;
     }
     for (; b + GROUP <= num_bundles; b += GROUP)
-        sums_of_halves(type, is_signed, table, codes + b * bundle_bytes, bundle_bytes, GROUP,
+        sums_of_halves(table, codes + b * bundle_bytes, bundle_bytes, GROUP,
                        sums + b * BSW_BUNDLE_ROWS);
     for (; b < num_bundles; b++)
-        sums_of_halves(type, is_signed, table, codes + b * bundle_bytes, bundle_bytes, 1,
+        sums_of_halves(table, codes + b * bundle_bytes, bundle_bytes, 1,
                        sums + b * BSW_BUNDLE_ROWS);
 }
 

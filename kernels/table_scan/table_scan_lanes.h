@@ -65,15 +65,13 @@ static void expand(enum bsw_table_type type, int is_signed, const void *in, size
 static void sums(const struct bsw_code_table *table, const uint8_t *codes, size_t bundle_bytes,
                  size_t num_bundles, float *out)
 {
-    BSW_SUMS_BY_TYPE(table->type, table->is_signed, sums_of, table, codes, bundle_bytes,
-                     num_bundles, out);
+    sums_of(table, codes, bundle_bytes, num_bundles, out);
 }
 
 static void sums_at(const struct bsw_code_table *table, const uint8_t *codes, size_t bundle_bytes,
                     const uint32_t *places, size_t num_places, float *out)
 {
-    BSW_SUMS_BY_TYPE(table->type, table->is_signed, bsw_sums_at_of, table, codes, bundle_bytes,
-                     places, num_places, out);
+    bsw_sums_at(table, codes, bundle_bytes, places, num_places, out);
 }
 
 // Appends those rows from first_row on whose bit in `found` is 1 and whose score is at least limit.

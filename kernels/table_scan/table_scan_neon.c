@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// table_scan on Arm: 4 entries, or rows, a register. Look-ups of bytes are TBL: 16 numbers of 4-bit
-// codes in one register for each of their bytes, 256 numbers of one byte in sixteen. Others of
-// 8-bit codes are loads of one number.
+// table_scan on Arm: 4 entries, or rows, a register. Look-ups of 4-bit codes are TBL: 16 numbers in
+// one register for each of their bytes. Those of 8-bit codes are loads of one number.
 #include <arm_neon.h>
 #include <math.h>
 #include <string.h>
@@ -190,60 +189,13 @@ INLINE void expand_to(enum bsw_table_type type, int is_signed, const void *in, s
 
 // ---- sums ----
 
-// A part's numbers in registers: of 4-bit codes byte i of all 16 in bytes[i], of 8-bit codes and
-// numbers of one byte all 256 in all.
-struct part_table {
-    uint8x16_t bytes[4];
-    uint8x16x4_t all[4];
-};
-
-INLINE struct part_table load_part(enum bsw_table_type type, uint32_t bits, const uint8_t *numbers)
-{
-    struct part_table t;
-    if (bits == 8) {
-        for (int i = 0; i < 4; i++) t.all[i] = vld1q_u8_x4(numbers + i * 64);
-    } else if (type == BSW_TABLE_FLOAT32) {
-        uint8x16x4_t four = vld4q_u8(numbers);
-        for (int i = 0; i < 4; i++) t.bytes[i] = four.val[i];
-    } else if (type == BSW_TABLE_FLOAT16) {
-        uint8x16x2_t two = vld2q_u8(numbers);
-        t.bytes[0] = two.val[0];
-        t.bytes[1] = two.val[1];
-    } else {
-        t.bytes[0] = vld1q_u8(numbers);
-    }
-    return t;
-}
-
-// Indices that lie outside of a table keep what was found in those before.
-INLINE uint8x16_t look_up_byte(const struct part_table *t, uint8x16_t codes)
-{
-    uint8x16_t found = vqtbl4q_u8(t->all[0], codes);
-    found = vqtbx4q_u8(found, t->all[1], vsubq_u8(codes, vdupq_n_u8(64)));
-    found = vqtbx4q_u8(found, t->all[2], vsubq_u8(codes, vdupq_n_u8(128)));
-    return vqtbx4q_u8(found, t->all[3], vsubq_u8(codes, vdupq_n_u8(192)));
-}
-
-// The numbers of 16 rows' 4-bit codes.
-INLINE void look_up_halves(enum bsw_table_type type, int is_signed, const struct part_table *t,
-                           uint8x16_t codes, float32x4_t out[4])
+// The numbers of 16 rows' 4-bit codes. bytes: byte i of all 16 numbers in val[i].
+INLINE void look_up_halves(const uint8x16x4_t *bytes, uint8x16_t codes, float32x4_t out[4])
 {
     uint8x16_t b[4];
-    size_t size = bsw_table_number_bytes(type);
-    for (size_t i = 0; i < size; i++) b[i] = vqtbl1q_u8(t->bytes[i], codes);
-    if (size == 1) {
-        floats_of8(type, is_signed, b[0], out);
-        return;
-    }
+    for (int i = 0; i < 4; i++) b[i] = vqtbl1q_u8(bytes->val[i], codes);
     uint16x8_t low = vreinterpretq_u16_u8(vzip1q_u8(b[0], b[1])),
                high = vreinterpretq_u16_u8(vzip2q_u8(b[0], b[1]));
-    if (size == 2) {
-        out[0] = float_of_half(vget_low_u16(low));
-        out[1] = float_of_half(vget_high_u16(low));
-        out[2] = float_of_half(vget_low_u16(high));
-        out[3] = float_of_half(vget_high_u16(high));
-        return;
-    }
     uint16x8_t low2 = vreinterpretq_u16_u8(vzip1q_u8(b[2], b[3])),
                high2 = vreinterpretq_u16_u8(vzip2q_u8(b[2], b[3]));
     out[0] = vreinterpretq_f32_u16(vzip1q_u16(low, low2));
@@ -253,71 +205,57 @@ INLINE void look_up_halves(enum bsw_table_type type, int is_signed, const struct
 }
 
 // 16 rows of a part, whose codes begin at `codes`, to their sums.
-INLINE void add_part(enum bsw_table_type type, int is_signed, uint32_t bits,
-                     const struct part_table *t, uint32_t part, const uint8_t *codes,
+INLINE void add_part(const uint8x16x4_t *bytes, uint32_t part, const uint8_t *codes,
                      float32x4_t sums[4])
 {
     float32x4_t found[4];
     uint8x16_t c = vld1q_u8(codes);
-    if (bits == 8) {
-        floats_of8(type, is_signed, look_up_byte(t, c), found);
-    } else {
-        c = part & 1 ? vshrq_n_u8(c, 4) : vandq_u8(c, vdupq_n_u8(15));
-        look_up_halves(type, is_signed, t, c, found);
-    }
+    c = part & 1 ? vshrq_n_u8(c, 4) : vandq_u8(c, vdupq_n_u8(15));
+    look_up_halves(bytes, c, found);
     for (int k = 0; k < 4; k++) sums[k] = vaddq_f32(sums[k], found[k]);
 }
 
-INLINE void sums_by_registers(enum bsw_table_type type, int is_signed, uint32_t bits,
-                              const struct bsw_code_table *table, const uint8_t *codes,
+INLINE void sums_by_registers(const struct bsw_code_table *table, const uint8_t *codes,
                               size_t bundle_bytes, size_t num_bundles, float *sums)
 {
-    const uint8_t *numbers = (const uint8_t *)table->numbers;
     float32x4_t s[GROUP][WIDE];
     for (size_t g = 0; g < num_bundles; g++)
         for (int k = 0; k < WIDE; k++) s[g][k] = vdupq_n_f32(0.0f);
     for (uint32_t p = 0; p < table->parts; p++) {
-        const struct part_table t = load_part(type, bits, numbers);
-        const uint8_t *at = codes + (bits == 8 ? p : p / 2) * BSW_BUNDLE_ROWS;
+        const uint8x16x4_t bytes = vld4q_u8((const uint8_t *)(table->numbers + (size_t)p * 16));
+        const uint8_t *at = codes + p / 2 * BSW_BUNDLE_ROWS;
         for (size_t g = 0; g < num_bundles; g++, at += bundle_bytes) {
-            add_part(type, is_signed, bits, &t, p, at, s[g]);
-            add_part(type, is_signed, bits, &t, p, at + 16, s[g] + 4);
+            add_part(&bytes, p, at, s[g]);
+            add_part(&bytes, p, at + 16, s[g] + 4);
         }
-        numbers += bsw_table_number_bytes(type) << bits;
     }
     for (size_t g = 0; g < num_bundles; g++)
         for (int k = 0; k < WIDE; k++) vst1q_f32(sums + g * BSW_BUNDLE_ROWS + k * LANES, s[g][k]);
 }
 
-// 8-bit codes of wider numbers: eight rows at a time.
-INLINE void sums_by_loads(enum bsw_table_type type, const struct bsw_code_table *table,
-                          const uint8_t *codes, size_t bundle_bytes, size_t num_bundles,
-                          float *sums)
+// 8-bit codes: eight rows at a time.
+INLINE void sums_by_loads(const struct bsw_code_table *table, const uint8_t *codes,
+                          size_t bundle_bytes, size_t num_bundles, float *sums)
 {
     for (size_t row = 0; row < num_bundles * BSW_BUNDLE_ROWS; row += BSW_SUMS_TOGETHER) {
         const uint8_t *at[BSW_SUMS_TOGETHER];
         for (size_t i = 0; i < BSW_SUMS_TOGETHER; i++)
             at[i] = codes + row / BSW_BUNDLE_ROWS * bundle_bytes + row % BSW_BUNDLE_ROWS + i;
-        bsw_sums_of_eight(type, 0, 8, table, at, sums + row);
+        bsw_sums_of_eight(8, table, at, sums + row);
     }
 }
 
-INLINE void sums_of(enum bsw_table_type type, int is_signed, const struct bsw_code_table *table,
-                    const uint8_t *codes, size_t bundle_bytes, size_t num_bundles, float *sums)
+INLINE void sums_of(const struct bsw_code_table *table, const uint8_t *codes, size_t bundle_bytes,
+                    size_t num_bundles, float *sums)
 {
-    if (table->bits == 8 && bsw_table_number_bytes(type) > 1) {
-        sums_by_loads(type, table, codes, bundle_bytes, num_bundles, sums);
+    if (table->bits == 8) {
+        sums_by_loads(table, codes, bundle_bytes, num_bundles, sums);
         return;
     }
     for (size_t b = 0; b < num_bundles; b += GROUP) {
-        size_t left = num_bundles - b, num = left < GROUP ? left : GROUP;
-        const uint8_t *at = codes + b * bundle_bytes;
-        if (table->bits == 8)
-            sums_by_registers(type, is_signed, 8, table, at, bundle_bytes, num,
-                              sums + b * BSW_BUNDLE_ROWS);
-        else
-            sums_by_registers(type, is_signed, 4, table, at, bundle_bytes, num,
-                              sums + b * BSW_BUNDLE_ROWS);
+        size_t left = num_bundles - b;
+        sums_by_registers(table, codes + b * bundle_bytes, bundle_bytes,
+                          left < GROUP ? left : GROUP, sums + b * BSW_BUNDLE_ROWS);
     }
 }
 

@@ -112,8 +112,7 @@ static float sum_of(const struct bsw_code_table *table, const uint8_t *codes, si
     float sum = 0.0f;
     for (uint32_t p = 0; p < table->parts; p++) {
         size_t code = code_of(table, bundle, p, row % BSW_BUNDLE_ROWS);
-        sum += number_of(table->type, table->is_signed, table->numbers,
-                         ((size_t)p << table->bits) + code);
+        sum += table->numbers[((size_t)p << table->bits) + code];
     }
     return sum;
 }

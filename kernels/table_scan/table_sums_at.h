@@ -7,60 +7,32 @@
 #include <string.h>
 
 #include "kernels/table_scan/table_scan.h"
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
 
 #define BSW_SUMS_TOGETHER 8
 #define BSW_SUMS_INLINE   static inline __attribute__((always_inline))
 
-BSW_SUMS_INLINE float bsw_sums_half(uint16_t half)
-{
-#if defined(__F16C__)
-    return _cvtsh_ss(half);
-#elif defined(__aarch64__)
-    __fp16 v;
-    memcpy(&v, &half, sizeof v);
-    return (float)v;
-#else
-    return bsw_half_to_float(half);
-#endif
-}
-
-BSW_SUMS_INLINE float bsw_sums_number(enum bsw_table_type type, int is_signed, const void *numbers,
-                                      size_t i)
-{
-    if (type == BSW_TABLE_FLOAT32) return ((const float *)numbers)[i];
-    if (type == BSW_TABLE_FLOAT16) return bsw_sums_half(((const uint16_t *)numbers)[i]);
-    uint32_t bits = bsw_float8_exponent_bits(type);
-    uint8_t byte = ((const uint8_t *)numbers)[i];
-    return is_signed ? bsw_float8_decode_signed(bits, byte) : bsw_float8_decode(bits, byte);
-}
-
 // at: of each row its first byte of codes.
-BSW_SUMS_INLINE void bsw_sums_of_eight(enum bsw_table_type type, int is_signed, uint32_t bits,
-                                       const struct bsw_code_table *table, const uint8_t *const *at,
-                                       float *sums)
+BSW_SUMS_INLINE void bsw_sums_of_eight(uint32_t bits, const struct bsw_code_table *table,
+                                       const uint8_t *const *at, float *sums)
 {
-    const unsigned char *numbers = (const unsigned char *)table->numbers;
+    const float *numbers = table->numbers;
     float s[BSW_SUMS_TOGETHER] = {0};
     for (size_t p = 0, from = 0; p < table->parts; p++) {
         for (int i = 0; i < BSW_SUMS_TOGETHER; i++) {
             size_t code = at[i][from];
             if (bits == 4) code = p & 1 ? code >> 4 : code & 15;
-            s[i] += bsw_sums_number(type, is_signed, numbers, code);
+            s[i] += numbers[code];
         }
-        numbers += bsw_table_number_bytes(type) << bits;
+        numbers += (size_t)1 << bits;
         if (bits == 8 || (p & 1)) from += BSW_BUNDLE_ROWS;
     }
     memcpy(sums, s, sizeof s);
 }
 
 // Where the last eight lack some, the last row takes their places.
-BSW_SUMS_INLINE void bsw_sums_at_of(enum bsw_table_type type, int is_signed,
-                                    const struct bsw_code_table *table, const uint8_t *codes,
-                                    size_t bundle_bytes, const uint32_t *places, size_t num,
-                                    float *sums)
+BSW_SUMS_INLINE void bsw_sums_at(const struct bsw_code_table *table, const uint8_t *codes,
+                                 size_t bundle_bytes, const uint32_t *places, size_t num,
+                                 float *sums)
 {
     for (size_t first = 0; first < num; first += BSW_SUMS_TOGETHER) {
         const uint8_t *at[BSW_SUMS_TOGETHER];
@@ -71,9 +43,9 @@ BSW_SUMS_INLINE void bsw_sums_at_of(enum bsw_table_type type, int is_signed,
             at[i] = codes + place / BSW_BUNDLE_ROWS * bundle_bytes + place % BSW_BUNDLE_ROWS;
         }
         if (table->bits == 4)
-            bsw_sums_of_eight(type, is_signed, 4, table, at, eight);
+            bsw_sums_of_eight(4, table, at, eight);
         else
-            bsw_sums_of_eight(type, is_signed, 8, table, at, eight);
+            bsw_sums_of_eight(8, table, at, eight);
         memcpy(sums + first, eight, count * sizeof *sums);
     }
 }

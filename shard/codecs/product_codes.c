@@ -148,22 +148,27 @@ static float largest_of(const float *numbers, size_t num)
 
 float bsw_product_table(const struct bsw_product_codes *codes,
                         const struct bsw_table_scan_table *kernels, enum bsw_table_type type,
-                        const struct bsw_product_terms *terms, float *room, void *out)
+                        const struct bsw_product_terms *terms, float *room, float *out)
 {
     size_t numbers = bsw_product_numbers(&codes->book);
     int is_l2 = codes->metric == BSW_METRIC_L2;
     const float *floats = terms->query_term;
     float largest = 0.0f;
     if (is_l2) {
-        float *to = type == BSW_TABLE_FLOAT32 ? out : room, *bases = room + numbers;
+        float *bases = room + numbers;
         find_bases(codes, terms, bases);
-        largest = kernels->distances(&codes->book, terms->list_term, terms->query_term, bases, to);
-        floats = to;
+        largest = kernels->distances(&codes->book, terms->list_term, terms->query_term, bases, out);
+        floats = out;
     } else if (type != BSW_TABLE_FLOAT32) {
         largest = largest_of(floats, numbers);
     }
     int exponent = bsw_table_exponent(type, largest);
-    if (floats != out) kernels->convert(type, !is_l2, exponent, floats, numbers, out);
+    if (type != BSW_TABLE_FLOAT32) { // no larger than a float, so that there is room
+        kernels->convert(type, !is_l2, exponent, floats, numbers, room);
+        kernels->expand(type, !is_l2, room, numbers, out);
+    } else if (floats != out) {
+        memcpy(out, floats, numbers * sizeof *out);
+    }
     return is_l2 ? -bsw_table_power(-exponent) : bsw_table_power(-exponent);
 }
 
@@ -172,7 +177,7 @@ float bsw_product_table(const struct bsw_product_codes *codes,
 // Parts of the memory of a plain score.
 struct plain_memory {
     float *centroid, *room, *query_term, *list_term, *table_room;
-    void *table;
+    float *table;
     uint32_t *hits;
 };
 
@@ -187,7 +192,7 @@ static size_t divide(const struct bsw_product_codes *codes, unsigned char *at,
         {&out->query_term, numbers},
         {&out->list_term, numbers},
         {&out->table_room, numbers + codes->book.parts * sizeof(float)},
-        {&out->table, bsw_table_bytes(&codes->book, BSW_TABLE_FLOAT32)},
+        {&out->table, bsw_table_bytes(&codes->book)},
         {&out->hits, bsw_selective_hits_bytes(codes)}};
     return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
 }
@@ -222,7 +227,7 @@ enum bsw_status bsw_product_plain_scores(const struct bsw_product_codes *codes,
     BSW_TRY(bsw_allocate(&all, divide(codes, NULL, &memory), 1, "table", err));
     divide(codes, all, &memory);
     float multiplier = plain_table(codes, type, selection, query, centroid, &memory);
-    const struct bsw_code_table table = bsw_product_code_table(codes, type, memory.table);
+    const struct bsw_code_table table = bsw_product_code_table(codes, memory.table);
     for (size_t i = 0; i < rows->num; i++) {
         uint32_t row = rows->rows[i], mask = 1u << row % BSW_BUNDLE_ROWS;
         float sums[BSW_BUNDLE_ROWS];

@@ -75,20 +75,16 @@ struct bsw_product_terms {
     const float *query, *query_term;   // q'
     const float *centroid, *list_term; // l2 alone: c' or NULL, and its term
 };
-// The table of a query, for a list; out: bsw_table_bytes. Returns what its sums are multiplied by.
-// room: [numbers + parts], 64-byte aligned.
+// The table of a query, for a list: floats, rounded to what `type` has. out: [numbers], 64-byte
+// aligned, as room: [numbers + parts]. Returns what its sums are multiplied by.
 float bsw_product_table(const struct bsw_product_codes *codes,
                         const struct bsw_table_scan_table *kernels, enum bsw_table_type type,
-                        const struct bsw_product_terms *terms, float *room, void *out);
+                        const struct bsw_product_terms *terms, float *room, float *out);
 static inline struct bsw_code_table bsw_product_code_table(const struct bsw_product_codes *codes,
-                                                           enum bsw_table_type type,
-                                                           const void *numbers)
+                                                           const float *numbers)
 {
-    return (struct bsw_code_table){.type = type,
-                                   .is_signed = codes->metric != BSW_METRIC_L2,
-                                   .parts = codes->book.parts,
-                                   .bits = codes->book.bits,
-                                   .numbers = numbers};
+    return (struct bsw_code_table){
+        .parts = codes->book.parts, .bits = codes->book.bits, .numbers = numbers};
 }
 
 // A query's scores of some rows, as plainly as they can be had: by the reference alone. selection:

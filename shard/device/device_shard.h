@@ -108,8 +108,8 @@ struct bsw_device_span {
 // As bsw_shard_scan, with additions to keys only where the needs have them and there are no queues,
 // else BSW_ERROR_USAGE; of workspace only `scan` and `queue` are read, which is that of the needs
 // or {0}, and the figures are added to. Both progressive kinds are the progressive matrix scan,
-// from the second segment on; AUTO is too where there is a stage and the matrix scan would be
-// taken, as long as that pays (device_stage.h). In full where the plan has no stage. kept: where
+// from the second segment on, on a Hopper GPU whose kernel has room for the stage, else the full
+// one; AUTO is too where the tuning says so, as long as that pays (device_stage.h). kept: where
 // the lists stay on the device, those before are gone and *out has the counts alone; NULL: they
 // come to *out. The host waits once for each group of queries where all codes are on the device and
 // it decides nothing between segments, whatever the number of shards; the launches are then one

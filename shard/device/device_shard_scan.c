@@ -29,17 +29,28 @@ static int is_matrix(enum bsw_scan_kind kind, size_t num_queries)
     return bsw_scan_is_matrix(kind);
 }
 
-// There is one staged kernel, for few queries too.
+// Hopper GPUs alone have a first stage, for layouts that fit; it is for few queries too. AUTO takes
+// it where the tuning says so.
+static int takes_stage(const struct bsw_device_group *group, enum bsw_scan_kind kind)
+{
+    const struct bsw_device_plan *plan = &group->engine->plan;
+    if (plan->stage_dims == 0 || group->has_queues ||
+        !bsw_device_has_hopper_stage(&plan->layout, plan->stage_dims))
+        return 0;
+    return bsw_scan_is_progressive(kind) ||
+           (kind == BSW_SCAN_AUTO && group->is_matrix &&
+            plan->layout.padded_dims > BSW_LEAST_HOPPER_STAGE &&
+            bsw_device_tuning_current()->stage_kernel == BSW_DEVICE_MATRIX_HOPPER);
+}
+
 static void choose_scan(struct bsw_device_group *group, enum bsw_scan_kind kind, size_t num_queries)
 {
     const struct bsw_device_plan *plan = &group->engine->plan;
-    int is_progressive = bsw_scan_is_progressive(kind);
     if (plan->product) return;
     group->is_matrix = is_matrix(kind, num_queries);
-    group->is_staged = plan->stage_dims > 0 && !group->has_queues &&
-                       (is_progressive || (kind == BSW_SCAN_AUTO && group->is_matrix));
+    group->is_staged = takes_stage(group, kind);
     group->is_matrix |= group->is_staged;
-    group->stage_run = (struct bsw_device_stage_run){.is_always = is_progressive,
+    group->stage_run = (struct bsw_device_stage_run){.is_always = bsw_scan_is_progressive(kind),
                                                      .words = plan->layout.padded_dims / 32,
                                                      .stage_words = plan->stage_dims / 32};
 }
@@ -83,7 +94,8 @@ static int launch_staged(const struct bsw_device_group *group, const struct bsw_
                          const struct bsw_device_part *part, const struct bsw_device_lists *lists)
 {
     bsw_stream stream = bsw_device_stream(group->engine->device, BSW_QUEUE_SCAN);
-    return bsw_device_progressive_scan(codes, &group->stage, part, &group->queries, lists, stream);
+    return bsw_device_progressive_scan_hopper(codes, &group->stage, part, &group->queries, lists,
+                                              stream);
 }
 
 // What of a part lies in bundles [first, first + num_bundles), counted from there; 0: nothing.

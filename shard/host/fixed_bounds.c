@@ -7,14 +7,13 @@
 #include "common/codes/result_order.h"
 
 struct bsw_fixed_bound bsw_fixed_bound_make(const struct bsw_product_book *book,
-                                            const struct bsw_table_scan_table *table_scan,
                                             const struct bsw_table_bounds_table *kernels,
                                             const struct bsw_code_table *table, float multiplier,
                                             float *room, uint8_t *numbers)
 {
     size_t num = bsw_product_numbers(book);
     struct bsw_fixed_bound bound = {.multiplier = (double)multiplier};
-    table_scan->expand(table->type, table->is_signed, table->numbers, num, room);
+    memcpy(room, table->numbers, num * sizeof *room);
     bound.size = bsw_bound_table_size(book, room);
     if (!(bound.size <= BSW_BOUND_MOST_SIZE)) { // all rows will pass
         bound.size = INFINITY;

@@ -24,7 +24,6 @@ struct bsw_fixed_bound {
 // multiplier: of bsw_product_table. room: [numbers of a table], 64-byte aligned; numbers:
 // bsw_bound_bytes.
 struct bsw_fixed_bound bsw_fixed_bound_make(const struct bsw_product_book *book,
-                                            const struct bsw_table_scan_table *table_scan,
                                             const struct bsw_table_bounds_table *kernels,
                                             const struct bsw_code_table *table, float multiplier,
                                             float *room, uint8_t *numbers);

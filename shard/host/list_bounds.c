@@ -82,10 +82,8 @@ static void make_terms(const struct bsw_list_bounds *bounds,
     const struct bsw_product_codes *codes = codes_of(bounds);
     size_t bundle_bytes;
     const uint8_t *at = codes_at(bounds, bundle, &bundle_bytes);
-    const struct bsw_code_table table = {.type = BSW_TABLE_FLOAT32,
-                                         .parts = codes->book.parts,
-                                         .bits = codes->book.bits,
-                                         .numbers = table_room->list_now};
+    const struct bsw_code_table table = {
+        .parts = codes->book.parts, .bits = codes->book.bits, .numbers = table_room->list_now};
     bounds->tables->workspace->table_scan->sums(&table, at, bundle_bytes, num_bundles, terms);
 }
 
@@ -158,9 +156,9 @@ static void make_query(const struct bsw_list_bounds *bounds, size_t query)
     struct scale *scale = scale_at(bounds, query);
     if (!tables->is_of_lists) {
         bsw_list_tables_take(tables, query, &room);
-        scale->fixed = bsw_fixed_bound_make(&codes->book, tables->workspace->table_scan,
-                                            bounds->kernels, &room.now, room.multiplier,
-                                            room.table_room, numbers_at(bounds, query));
+        scale->fixed =
+            bsw_fixed_bound_make(&codes->book, bounds->kernels, &room.now, room.multiplier,
+                                 room.table_room, numbers_at(bounds, query));
         return;
     }
     scale->length = length_of(codes, vector);

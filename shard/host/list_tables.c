@@ -267,8 +267,7 @@ void bsw_list_tables_count(const struct bsw_list_tables *tables, uint32_t list, 
                                             room->centroid, room->list_now};
     bsw_selective_hit_table(batch->selection, &terms, bsw_list_tables_limits(tables, query),
                             room->table, bsw_group_table_hits(batch, room->table));
-    const struct bsw_code_table table =
-        bsw_product_code_table(codes_of(tables), BSW_TABLE_FLOAT32, room->table);
+    const struct bsw_code_table table = bsw_product_code_table(codes_of(tables), room->table);
     for (size_t b = first[0]; b < first[1]; b += most)
         hits += add_hits(tables, &table, b, first[1] - b < most ? first[1] - b : most, room->sums);
     __atomic_fetch_add(&batch->selection->work.num_lookups, rows * codes_of(tables)->book.parts,
@@ -294,7 +293,7 @@ void bsw_list_tables_take(const struct bsw_list_tables *tables, size_t query,
         room->multiplier = make_table(tables, query, term, bsw_list_tables_limits(tables, query),
                                       room, room->table);
     }
-    room->now = bsw_product_code_table(codes_of(tables), type_of(tables, query), numbers);
+    room->now = bsw_product_code_table(codes_of(tables), numbers);
     room->hits = bsw_group_table_hits(tables->queries->batch, numbers);
 }
 

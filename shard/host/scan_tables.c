@@ -36,7 +36,7 @@ static size_t divide_maker(const struct bsw_query_batch *batch, unsigned char *a
 
 static size_t numbers_bytes(const struct bsw_product_codes *codes)
 {
-    return bsw_align_size(bsw_table_bytes(&codes->book, BSW_TABLE_FLOAT32), BSW_ALIGNMENT_BYTES);
+    return bsw_align_size(bsw_table_bytes(&codes->book), BSW_ALIGNMENT_BYTES);
 }
 
 size_t bsw_group_table_bytes(const struct bsw_query_batch *batch)
@@ -126,8 +126,8 @@ enum bsw_status bsw_scan_tables_plan(struct bsw_scan_group *group, struct bsw_er
 static struct bsw_code_table table_at(const struct bsw_scan_group *group, size_t q)
 {
     const struct bsw_query_batch *batch = group->batch;
-    return bsw_product_code_table(batch->product, bsw_batch_table(batch, group->first_query + q),
-                                  group->workspace->tables.data + q * bsw_group_table_bytes(batch));
+    void *numbers = group->workspace->tables.data + q * bsw_group_table_bytes(batch);
+    return bsw_product_code_table(batch->product, numbers);
 }
 
 static void make_table(const struct bsw_scan_group *group, size_t q, const struct maker *maker)
@@ -150,9 +150,9 @@ static void make_table(const struct bsw_scan_group *group, size_t q, const struc
                                 &terms, maker->table_room, table);
     if (!has_bounds(batch)) return;
     const struct bsw_code_table now = table_at(group, q);
-    *bound_at(group, q) = bsw_fixed_bound_make(
-        &codes->book, workspace->table_scan, bsw_table_bounds_table_get(workspace->level), &now,
-        *multiplier, maker->table_room, bound_numbers(group, q));
+    *bound_at(group, q) =
+        bsw_fixed_bound_make(&codes->book, bsw_table_bounds_table_get(workspace->level), &now,
+                             *multiplier, maker->table_room, bound_numbers(group, q));
 }
 
 void bsw_scan_tables_make(const struct bsw_scan_group *group)

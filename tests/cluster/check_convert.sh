@@ -25,10 +25,6 @@ convert() { # IN OUT OPTIONS...
     check "convert $*" "$program" convert --in "$1" --out "$2" --quiet "${@:3}"
 }
 
-same() { # A B
-    check "$1 and $2 are the same" cmp "$1" "$2"
-}
-
 facts() { # of FILE.json, without how the run ended that made it
     sed '/^  "run": {$/,/^  }$/d; s/,$//' "$1.json"
 }
@@ -44,10 +40,10 @@ check_vectors() {
         convert $from $to
         from=$to
     done
-    same base.u8bin back.u8bin
+    same_bytes base.u8bin back.u8bin
     convert base.u8bin half.npy --type float16
     convert half.npy half.u8bin
-    same base.u8bin half.u8bin
+    same_bytes base.u8bin half.u8bin
     convert base.u8bin part.fvecs --rows 100:107
     convert part.fvecs part.u8bin
     check "rows 100 to 106" cmp <(tail -c +9 part.u8bin) <(tail -c +$((9 + 2400)) base.u8bin | head -c 168)
@@ -55,7 +51,7 @@ check_vectors() {
     printf '\1\0\0\0\4\0\0\0\0\0\200\177\0\0\200\377\0\0\300\177\0\0\200\77' >odd.fbin
     convert odd.fbin odd.npy --type float16
     convert odd.npy odd_back.fbin
-    same odd.fbin odd_back.fbin
+    same_bytes odd.fbin odd_back.fbin
     local files
     files=$(ls)
     refuse 65 'odd.fbin: row 0: number 0 is inf, which uint8 has not' convert --in odd.fbin --out no.u8bin
@@ -80,13 +76,13 @@ check_neighbours() {
     convert truth split.neighbors.ibin
     check "values beside" test -s split.distances.fbin
     convert split.neighbors.ibin joined
-    same truth joined
+    same_bytes truth joined
     facts truth >truth.facts && facts joined >joined.facts
-    same truth.facts joined.facts
+    same_bytes truth.facts joined.facts
     check "no run of its own" test "$(grep -c '"run"' truth.json joined.json | tr '\n' ' ')" = "truth.json:1 joined.json:0 "
     convert truth ids.ivecs
     convert ids.ivecs ids.ibin
-    same ids.ibin split.neighbors.ibin
+    same_bytes ids.ibin split.neighbors.ibin
     check "eval" "$program" eval --results truth --groundtruth ids.ibin --json
     mv stdout facts
     check "all found" grep -q '"12-recall@12": 1.0' facts
@@ -163,7 +159,7 @@ check_distance() {
         groundtruth --base said.h5 --queries said.h5 --out no
     check "what nobody knows says nothing" "$program" groundtruth --base said.h5 --queries said.h5 --metric l2 \
         --k 12 --out said --force --quiet
-    same truth said
+    same_bytes truth said
     for codec in saq raw; do
         refuse 2 'metric cosine, ip or l2 is needed: plain.hdf5' encode --base plain.hdf5 --index no --codec $codec
     done
@@ -184,16 +180,16 @@ check_hdf5() {
     find_all u8bin base.u8bin query.u8bin truth
     find_all plain plain.hdf5 plain.hdf5 plain.hdf5
     find_all packed packed.h5 packed.h5:test packed.h5:neighbors --copy-vectors
-    same result-u8bin result-plain
-    same result-u8bin result-packed
+    same_bytes result-u8bin result-plain
+    same_bytes result-u8bin result-packed
     refuse 2 '--copy-vectors' encode --base packed.h5 --metric l2 --index no
     check "truth of HDF5" on "$num_ranks" groundtruth --base packed.h5 --queries plain.hdf5 --metric l2 \
         --k 12 --out truth-hdf5 --quiet
-    same truth truth-hdf5
+    same_bytes truth truth-hdf5
     convert packed.h5:test query-back.u8bin
-    same query.u8bin query-back.u8bin
+    same_bytes query.u8bin query-back.u8bin
     convert plain.hdf5:neighbors ids-back.ivecs
-    same ids.ivecs ids-back.ivecs
+    same_bytes ids.ivecs ids-back.ivecs
     refuse 2 "no dataset 'tset'; the file has: neighbors, test, train" info plain.hdf5:tset
     check_distance
     # The file changes under its index.
@@ -254,12 +250,12 @@ check_exclude_self() {
         awk 'index($0, " " $1 ":") == 0 {n++} END {exit n < 100}' <(dump with 8)
     self_search xfbq 1 one --k 7 --exclude-self --select histogram --merge gather
     self_search xfbq "$num_ranks" many --k 7 --exclude-self --select histogram --batch 50
-    same one many
+    same_bytes one many
     check "a part of the queries" "$program" search --index self-saq --queries base.u8bin \
         --query-rows 300:700 --k 7 --oversample 1000 --exclude-self --out part --quiet
     self_search saq 1 without --k 7 --oversample 1000 --exclude-self
     convert without rest --rows 300:700
-    same part rest
+    same_bytes part rest
     check "eval takes it" "$program" eval --results part --groundtruth rest
     refuse 2 'the index has 700 rows only, one of them the query' search --index self-saq \
         --queries base.u8bin --k 700 --exclude-self --out no

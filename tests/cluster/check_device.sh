@@ -12,22 +12,13 @@ set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
-kind=${3:-emulated}
+use_device "${3:-}"
+asked=(--queries "$queries" --query-rows 0:12)
 rows=2003
 scale=1 # of rows and of the device's memory
-if [[ $kind == cuda ]]; then emulated=$program rows=20000 scale=9; fi
-skipped=0
-needs "$emulated"
+if [[ $kind == cuda ]]; then rows=20000 scale=9; fi
 find_ranks 2 4
 is_short=${BITSWEEP_MAX_RANKS:+yes}
-
-# needs_emulator WHAT: 0, and WHAT counts as skipped, where there are switches of the emulator but
-# none is there to see them.
-needs_emulator() {
-    [[ $kind != emulated && -n "${!BITSWEEP_EMULATOR_@}" ]] || return 1
-    skipped=$((skipped + 1))
-    echo "skipped, needs the emulator (${!BITSWEEP_EMULATOR_@}): $1"
-}
 
 end() {
     echo "$skipped skipped"
@@ -44,35 +35,6 @@ encode() {
         "$program" encode --base "$base" --rows "0:$rows" --index "$folder/$name.$shards" --quiet \
             --shards "$shards" "$@"
     done
-}
-
-# search_cpu NAME ARGUMENTS: what is to be found.
-search_cpu() {
-    local name=$1
-    shift
-    "$program" search --index "$folder/$name.1" --queries "$queries" --query-rows 0:12 --quiet \
-        --device cpu --out "$folder/expected" --force "$@"
-}
-
-# same NAME RANKS SHARDS ARGUMENTS: compares with the file of search_cpu.
-same() {
-    local name=$1 ranks=$2 shards=$3 what on=${device:-$kind}
-    shift 3
-    what="$name, $ranks ranks, $shards shards, $*"
-    if needs_emulator "$what"; then return; fi
-    # A host may have one GPU only.
-    if [[ $on == cuda ]] && ((ranks > 1)); then on=cuda:0; fi
-    if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" --quiet \
-        --queries "$queries" --query-rows 0:12 --out "$folder/found" --device "$on" --force --json \
-        "$@" >"$folder/json" 2>"$folder/stderr" || [[ -s $folder/stderr ]]; then
-        complain "$what" "$folder/stderr"
-    elif ! cmp -s "$folder/expected" "$folder/found"; then
-        complain "$what: other bytes"
-    elif ! grep -q "^  \"device\": \"$kind\"" "$folder/json"; then
-        complain "$what: not on the device"
-    else
-        pass
-    fi
 }
 
 # Of searches that differ little half is left out, unless FULL=1 is in the environment or the device is a GPU: each
@@ -141,7 +103,11 @@ search_cpu segments --k 1
 same_everywhere segments --k 1
 search_cpu cosine --k 300 --oversample 7
 same_everywhere cosine --k 300 --oversample 7
-# The first stage of a progressive scan.
+# The first stage of a progressive scan, which Hopper GPUs alone have.
+search_cpu staged --k 10
+[[ $kind == cuda ]] || same staged 1 3 --k 10 --scan progressive-matrix
+[[ $kind == cuda ]] || check "in full" json_says "$folder/json" '"scan": "matrix"'
+[[ $kind == cuda ]] || export BITSWEEP_EMULATOR_HOPPER=1
 for k in 1 20 500; do
     search_cpu staged --k "$k"
     is_left_out || same staged 1 1 --k "$k" --scan progressive-matrix --batch 1
@@ -152,8 +118,12 @@ done
 same_everywhere staged --k 500
 search_cpu staged --k 1
 same staged 1 1 --k 1 --scan progressive-matrix --device-memory 100K # lists shorter than the shard
-if grep -q '^  "scan": "progressive-matrix"' "$folder/json"; then pass; else complain "no progressive scan"; fi
-if grep -Eq '^  "stopped_share": 0\.[0-9]*[1-9]' "$folder/json"; then pass; else complain "nothing was stopped"; fi
+# Another GPU scans in full.
+if [[ $kind != cuda ]] || json_says "$folder/json" '"scan": "progressive-matrix"'; then
+    check "a progressive scan" json_says "$folder/json" '"scan": "progressive-matrix"'
+    check "rows were stopped" grep -Eq '^  "stopped_share": 0\.[0-9]*[1-9]' "$folder/json"
+fi
+unset BITSWEEP_EMULATOR_HOPPER
 most=$((rows < 10000 ? rows : 10000)) # candidates
 search_cpu xfbq --k "$most" --oversample 1
 same xfbq 1 3 --k "$most" --oversample 1
@@ -264,7 +234,7 @@ for order in descending random; do
         is_left_out || BITSWEEP_EMULATOR_ORDER=$order same xfbq 1 3 --k 10 --batch 6 --scan "$scan"
     done
     search_cpu staged --k 10
-    BITSWEEP_EMULATOR_ORDER=$order same staged 1 3 --k 10 --batch 6 --scan progressive-matrix
+    BITSWEEP_EMULATOR_HOPPER=1 BITSWEEP_EMULATOR_ORDER=$order same staged 1 3 --k 10 --batch 6 --scan progressive-matrix
 done
 
 # A GPU is taken unasked, an emulated device is not.

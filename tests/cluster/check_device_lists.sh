@@ -9,12 +9,12 @@ set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
-needs "$emulated"
+use_device "${3:-}"
 find_ranks 2 4
 
 check "rows" "$program" synth --count 1500 --dims 45 --clusters 40 --seed 4 --out "$folder/rows.fbin" \
     --queries 9 --queries-out "$folder/vectors.fbin"
-vectors=$folder/vectors.fbin
+vectors=$folder/vectors.fbin asked=(--queries "$folder/vectors.fbin")
 
 # encode NAME ARGUMENTS: with 1 and with 3 shards.
 encode() {
@@ -24,32 +24,6 @@ encode() {
         check "encode $name.$shards" "$program" encode --base "$folder/rows.fbin" --lists 30 --calibrate off \
             --index "$folder/$name.$shards" --shards "$shards" --quiet "$@"
     done
-}
-
-# search_cpu NAME ARGUMENTS: what is to be found.
-search_cpu() {
-    local name=$1
-    shift
-    check "cpu, $name $*" "$program" search --index "$folder/$name.1" --queries "$vectors" --quiet --device cpu \
-        --out "$folder/expected" --force "$@"
-}
-
-# same NAME RANKS SHARDS ARGUMENTS: compares with the file of search_cpu.
-same() {
-    local name=$1 ranks=$2 shards=$3 what
-    shift 3
-    what="$name, $ranks ranks, $shards shards, $*"
-    if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" --queries "$vectors" --quiet \
-        --device "${device:-emulated}" --out "$folder/found" --force --json "$@" >"$folder/json" 2>"$folder/stderr" ||
-        [[ -s $folder/stderr ]]; then
-        complain "$what"
-    elif ! cmp -s "$folder/expected" "$folder/found"; then
-        complain "$what: other bytes"
-    elif ! grep -q '^  "device": "emulated"' "$folder/json"; then
-        complain "$what: not on the device"
-    else
-        pass
-    fi
 }
 
 # same_everywhere NAME ARGUMENTS: two searches of the many there are, by turns, or three.
@@ -92,9 +66,9 @@ same_everywhere cosine --probe 1 --k 100
 same_everywhere l2 --probe 30 --k 1500 --oversample 1 --refine none
 
 # Rows as queries, without themselves; a recall that is asked for.
-rows=$vectors vectors=$folder/rows.fbin
+rows=$vectors vectors=$folder/rows.fbin asked=(--queries "$folder/rows.fbin")
 same_everywhere l2 --query-rows 700:708 --exclude-self --probe 4
-vectors=$rows
+vectors=$rows asked=(--queries "$rows")
 check "a table" "$program" encode --base "$folder/rows.fbin" --metric l2 --lists 30 --calibrate 60 --shards 3 \
     --index "$folder/table.1" --quiet
 search_cpu table --recall 0.9
@@ -137,12 +111,12 @@ merged l2 1 1 exchange --probe 7 --merge exchange
 check "a wait for a batch" grep -q '"waits": 1,' "$folder/json"
 check "few rows" "$program" encode --base "$base" --rows 0:41 --metric ip --bits 2 --lists 20 --calibrate off \
     --shards 3 --index "$folder/few.3" --quiet
-rows=$vectors vectors=$queries
+rows=$vectors vectors=$queries asked=(--queries "$queries")
 check "cpu, few rows" "$program" search --index "$folder/few.3" --queries "$vectors" --query-rows 0:9 --quiet \
     --device cpu --probe 2 --k 3 --out "$folder/expected" --force
 merged few 2 3 exchange --query-rows 0:9 --probe 2 --k 3
 merged few 4 3 gather --query-rows 0:9 --probe 2 --k 3 --merge gather --batch 4
-vectors=$rows
+vectors=$rows asked=(--queries "$rows")
 
 # ---- memory --------------------------------------------------------------------------------------
 

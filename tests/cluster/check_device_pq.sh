@@ -10,13 +10,12 @@ set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
-kind=${3:-emulated}
-if [[ $kind == cuda ]]; then emulated=$program; fi
-needs "$emulated"
+use_device "${3:-}"
 find_ranks 2
 
 check "rows" "$program" synth --count 1500 --dims 45 --clusters 30 --seed 4 --out "$folder/rows.fbin" \
     --queries 9 --queries-out "$folder/vectors.fbin"
+asked=(--queries "$folder/vectors.fbin")
 
 # encode NAME ARGUMENTS: with 1 and with 3 shards.
 encode() {
@@ -26,32 +25,6 @@ encode() {
         check "encode $name.$shards" "$program" encode --base "$folder/rows.fbin" --codec pq --calibrate off \
             --index "$folder/$name.$shards" --shards "$shards" --quiet "$@"
     done
-}
-
-# search_cpu NAME ARGUMENTS: what is to be found.
-search_cpu() {
-    local name=$1
-    shift
-    check "cpu, $name $*" "$program" search --index "$folder/$name.1" --queries "$folder/vectors.fbin" --quiet \
-        --device cpu --out "$folder/expected" --force "$@"
-}
-
-# same NAME RANKS SHARDS ARGUMENTS: compares with the file of search_cpu.
-same() {
-    local name=$1 ranks=$2 shards=$3 what
-    shift 3
-    what="$name, $ranks ranks, $shards shards, $*"
-    if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" --queries "$folder/vectors.fbin" \
-        --quiet --device "$kind" --out "$folder/found" --force --json "$@" >"$folder/json" 2>"$folder/stderr" ||
-        [[ -s $folder/stderr ]]; then
-        complain "$what"
-    elif ! cmp -s "$folder/expected" "$folder/found"; then
-        complain "$what: other bytes"
-    elif ! grep -q "^  \"device\": \"$kind\"" "$folder/json"; then
-        complain "$what: not on the device"
-    else
-        pass
-    fi
 }
 
 # same_everywhere NAME ARGUMENTS: two searches of the many there are, by turns.

@@ -10,40 +10,12 @@ set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
-kind=${3:-emulated}
-if [[ $kind == cuda ]]; then emulated=$program; fi
-needs "$emulated"
+use_device "${3:-}"
 find_ranks 2
 
 check "rows" "$program" synth --count 1200 --dims 26 --clusters 30 --seed 4 --out "$folder/rows.fbin" \
     --queries 9 --queries-out "$folder/vectors.fbin"
-
-# search_cpu NAME ARGUMENTS: what is to be found.
-search_cpu() {
-    local name=$1
-    shift
-    check "cpu, $name $*" "$program" search --index "$folder/$name.1" --queries "$folder/vectors.fbin" --quiet \
-        --device cpu --out "$folder/expected" --force --json "$@"
-    cp "$folder/stdout" "$folder/said"
-}
-
-# same NAME RANKS SHARDS ARGUMENTS: compares with the file of search_cpu.
-same() {
-    local name=$1 ranks=$2 shards=$3 what
-    shift 3
-    what="$name, $ranks ranks, $shards shards, $*"
-    if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" --queries "$folder/vectors.fbin" \
-        --quiet --device "$kind" --out "$folder/found" --force --json "$@" >"$folder/json" 2>"$folder/stderr" ||
-        [[ -s $folder/stderr ]]; then
-        complain "$what"
-    elif ! cmp -s "$folder/expected" "$folder/found"; then
-        complain "$what: other bytes"
-    elif ! grep -q "^  \"device\": \"$kind\"" "$folder/json"; then
-        complain "$what: not on the device"
-    else
-        pass
-    fi
-}
+asked=(--queries "$folder/vectors.fbin")
 
 # same_somewhere NAME ARGUMENTS: one or two searches of the many there are, by turns.
 turn=0

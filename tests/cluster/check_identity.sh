@@ -11,12 +11,17 @@
 # turns does not, and the program is built again with clang. BITSWEEP_OTHER names a program of another
 # compiler to compare with.
 #
+# The answers of the first searches also are those of earlier builds: answer_digests.sh.
+#
 # Functions are called through `start`, which shellcheck does not see.
 # shellcheck disable=SC2317
 set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
+# shellcheck source=tests/cluster/answer_digests.sh
+. "$(dirname "$0")/answer_digests.sh"
+recorded=$2/tests/data/identity.txt new_digests=$folder/digests
 source_folder=$2
 tool=$(dirname "$program")/tests/identity_data
 full=${FULL:-}
@@ -407,6 +412,22 @@ other_job() {
     done
 }
 
+# ---- earlier builds ------------------------------------------------------------------------------
+
+# What all others have been compared with, a digest for all searches of a code.
+check_digests() {
+    local search name select options
+    for search in "${searches[@]}"; do
+        IFS='|' read -r name select options <<<"$search"
+        check_digest "$name${options:+-${options//[^a-z]/}}" "$folder/index/$name-1" "$folder/truth/$name${options// /}"-[0-7]
+    done
+    check_digest tiny "$folder/index/tiny-1" "$folder/truth"/tiny-{1,10,13}-{exact,none}
+    for name in large-xfbq large-saq; do
+        check_digest "$name" "$folder/index/$name-1" "$folder/truth/$name"
+    done
+    record_digests
+}
+
 # ---- the test itself -----------------------------------------------------------------------------
 
 # A comparison that could not fail would prove nothing.
@@ -463,6 +484,8 @@ section "13 rows in 13 shards"
 check_tiny
 section "100,000 rows"
 check_large
+section "answers of earlier builds"
+check_digests
 if [[ -n $full && -z $other ]]; then build_other; fi
 if [[ -n $other ]]; then
     section "another compiler: $other"

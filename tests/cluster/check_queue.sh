@@ -21,10 +21,6 @@ search() {
     return 0
 }
 
-same() {
-    if cmp -s "$folder/$1" "$folder/$2"; then pass; else complain "$3"; fi
-}
-
 differ() {
     if cmp -s "$folder/$1" "$folder/$2"; then complain "$3"; else pass; fi
 }
@@ -41,27 +37,27 @@ for index in saq.1 saq.3 xfbq.3 raw.3; do
     search 1 expected "${options[@]}" --level reference --threads 1
     for ranks in "${ranks_axis[@]}"; do
         search "$ranks" found "${options[@]}" --batch 7
-        same expected found "$index: $ranks ranks"
+        same_bytes expected found "$index: $ranks ranks"
     done
     for level in "${levels[@]:1}"; do
         search 1 found "${options[@]}" --level "$level" --threads 3
-        same expected found "$index: level $level"
+        same_bytes expected found "$index: level $level"
     done
     for scan in matrix planes; do
         if [[ $index == raw.3 && $scan == planes ]]; then continue; fi
         search 1 found "${options[@]}" --scan "$scan" --merge ladder
-        same expected found "$index: $scan"
+        same_bytes expected found "$index: $scan"
     done
     options+=(--queue-length 3)
     search 1 long "${options[@]}" --level reference --threads 1
     search "${ranks_axis[-1]}" found "${options[@]}" --merge gather
-    same long found "$index: queues of 3"
+    same_bytes long found "$index: queues of 3"
     differ long expected "$index: queues of 1 and 3 keep the same"
     for refine in exact none; do
         search 1 threshold --index "$folder/$index" --refine "$refine"
         search 1 found --index "$folder/$index" --refine "$refine" --select queue --items 4 \
             --queue-length 4
-        same threshold found "$index, refine $refine: queues as long as threads"
+        same_bytes threshold found "$index, refine $refine: queues as long as threads"
     done
     search 1 found --index "$folder/$index" --k 1000 --refine none --select queue
     search 1 threshold --index "$folder/$index" --k 1000 --refine none

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# bench/rbe_tables.sh: a tiny run trains every model and prints every table; tables and gates of the
+# bench/papers/rbe_tables.sh: a tiny run trains every model and prints every table; tables and gates of the
 # paper's own numbers are the paper's; a gate that fails is the exit code.
 # usage: check_rbe_tables.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
-script=$2/bench/rbe_tables.sh
+script=$2/bench/papers/rbe_tables.sh
 
 # check TEXT COMMAND
 check() {

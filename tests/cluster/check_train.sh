@@ -22,11 +22,7 @@ train() {
     fi
 }
 
-# same NAME MODEL MODEL; other NAME MODEL MODEL
-same() {
-    if cmp -s "$folder/$2" "$folder/$3"; then pass "$1"; else fail "$1: bytes differ"; fi
-}
-
+# other NAME MODEL MODEL
 other() {
     if cmp -s "$folder/$2" "$folder/$3"; then fail "$1: same bytes"; else pass "$1"; fi
 }
@@ -40,12 +36,12 @@ refuse() {
 alone=(--base "$base" --metric cosine --sample 1200 --loss pairs)
 train 1 model "${alone[@]}" --threads 1
 train 1 threads "${alone[@]}" --threads 3
-same "the same bytes for 1 and 3 threads" model threads
+same_bytes model threads "the same bytes for 1 and 3 threads"
 train 1 seed "${alone[@]}" --seed 2
 other "another seed, another model" model seed
 for level in "${levels[@]:0:2}"; do
     train 1 "$level" "${alone[@]}" --level "$level"
-    same "the same bytes for level $level" model "$level"
+    same_bytes model "$level" "the same bytes for level $level"
 done
 
 train 1 near "${alone[@]}" --near-negatives
@@ -62,16 +58,16 @@ cp "$folder/seed" "$folder/resumed"
 check "another model is refused" test "$("$program" train "${alone[@]}" "${small[@]}" --model "$folder/resumed" \
     --checkpoint "$folder/checkpoint" --resume 2>&1)" = "bitsweep: $folder/resumed: exists, of another training; \
 --force replaces it"
-same "and kept" seed resumed
+same_bytes seed resumed "and kept"
 cp "$folder/kept" "$folder/resumed"
 train 1 resumed "${alone[@]}" --checkpoint "$folder/checkpoint" --resume
-same "a resumed training has the same bytes" model resumed
+same_bytes model resumed "a resumed training has the same bytes"
 
 if ((${ranks_axis[-1]} == 2)); then
     train 2 ranks "${alone[@]}" --threads 1
     train 2 ranks_again "${alone[@]}" --threads 2 --checkpoint "$folder/two" --max-batches 10 --resume
     train 2 ranks_again "${alone[@]}" --threads 2 --checkpoint "$folder/two" --resume
-    same "2 ranks: the same bytes, resumed" ranks ranks_again
+    same_bytes ranks ranks_again "2 ranks: the same bytes, resumed"
 fi
 
 # ---- similarities ----
@@ -80,12 +76,12 @@ fi
 similar=(--base "$base" --metric cosine --sample 1200)
 train 1 similar "${similar[@]}" --threads 1 --checkpoint "$folder/similar_one"
 train 1 similar_threads "${similar[@]}" --threads 3 --checkpoint "$folder/similar_three"
-same "similarities: the same bytes for 1 and 3 threads" similar similar_threads
-same "similarities: the same training for 1 and 3 threads" similar_one similar_three
+same_bytes similar similar_threads "similarities: the same bytes for 1 and 3 threads"
+same_bytes similar_one similar_three "similarities: the same training for 1 and 3 threads"
 train 1 similar_resumed "${similar[@]}" --checkpoint "$folder/similar_part" --max-batches 3
 other "similarities: 3 batches are another training" similar_one similar_part
 train 1 similar_resumed "${similar[@]}" --checkpoint "$folder/similar_part" --resume
-same "similarities: a resumed training is the same" similar_one similar_part
+same_bytes similar_one similar_part "similarities: a resumed training is the same"
 first=(train "${similar[@]}" --code-dims 32 --quiet --force --json)
 "$program" "${first[@]}" --model "$folder/first" >"$folder/out"
 if grep -q '^  "epochs": 0,$' "$folder/out"; then
@@ -96,7 +92,7 @@ fi
 if ((${ranks_axis[-1]} == 2)); then
     train 2 similar_ranks "${similar[@]}" --threads 1 --checkpoint "$folder/similar_one" --force
     train 2 similar_again "${similar[@]}" --threads 2 --checkpoint "$folder/similar_three" --force
-    same "similarities: 2 ranks, the same training" similar_one similar_three
+    same_bytes similar_one similar_three "similarities: 2 ranks, the same training"
 fi
 
 # Where first weights are the model no batch runs, and yet there is something to go on from.
@@ -110,7 +106,7 @@ check "which say how to go on" grep -q "^stopped by --max-batches; --resume goes
 check "then the rest" "$program" "${none[@]}" --resume --epochs 3
 cp "$folder/stdout" "$folder/said"
 check "which do not" test "$(grep -c max-batches "$folder/said" || true)" = 0
-same "similarities: first weights, then epochs are the same training" similar_part none_at
+same_bytes similar_part none_at "similarities: first weights, then epochs are the same training"
 
 # ---- other pairs, and what they learn ----
 
@@ -155,7 +151,7 @@ if command -v gnuplot >/dev/null; then
     else
         fail "the loss curve is not drawn" "$folder/it's a plot.tsv"
     fi
-    same "a plot changes nothing" model plotted
+    same_bytes model plotted "a plot changes nothing"
 fi
 
 # ---- errors ----
@@ -202,7 +198,7 @@ refuse 65 "training: .* is not finite at epoch [0-9]+, batch [0-9]+; try a small
     "${wild[@]}" --checkpoint-batches 1
 cp "$folder/wild" "$folder/kept"
 refuse 65 "is not finite at epoch [0-9]+, batch [0-9]+; .*stays: $folder/wild$" "${wild[@]}" --resume
-same "the last checkpoint stays" kept wild
+same_bytes kept wild "the last checkpoint stays"
 refuse 65 "is not finite at epoch [0-9]+, batch [0-9]+; try a smaller --rate$" "${alone[@]}" --rate 1e38
 
 finish

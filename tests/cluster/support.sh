@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# shellcheck disable=SC2034 # what is set here is for the scripts
+# shellcheck disable=SC2034,SC2154 # what is set here is for the scripts; they set `asked`
 # The head of the shell tests, which source it right after `set`; their arguments are BITSWEEP_BINARY
 # and SOURCE_FOLDER. It sets
 #   program, run      BITSWEEP_BINARY, which run.sh starts too unless told otherwise, and deploy/run.sh
@@ -78,6 +78,59 @@ refused() {
         pass
     else
         complain "$*: exit code $got, not $code, or not one line like '$pattern'"
+    fi
+}
+
+# same_bytes NAME NAME [WHAT]: files in $folder.
+same_bytes() {
+    if cmp -s "$folder/$1" "$folder/$2"; then pass; else complain "${3:-$1 and $2}: other bytes" /dev/null; fi
+}
+
+# use_device [cuda]: kind is where `same` searches: GPU 0 with the program itself, or an emulated device.
+use_device() {
+    kind=${1:-emulated}
+    if [[ $kind == cuda ]]; then emulated=$program; fi
+    needs "$emulated"
+}
+
+# needs_emulator WHAT: 0, and WHAT counts as skipped, where there are switches of the emulator but
+# none is there to see them.
+skipped=0
+needs_emulator() {
+    [[ $kind != emulated && -n "${!BITSWEEP_EMULATOR_@}" ]] || return 1
+    skipped=$((skipped + 1))
+    echo "skipped, needs the emulator (${!BITSWEEP_EMULATOR_@}): $1"
+}
+
+# search_cpu NAME OPTIONS: what `same` is to find, by the CPU and the index $folder/NAME.1; $folder/said has its
+# --json. $asked are options of all searches of a script: the queries.
+search_cpu() {
+    local name=$1
+    shift
+    check "cpu, $name $*" "$program" search --index "$folder/$name.1" "${asked[@]}" --quiet --device cpu \
+        --out "$folder/expected" --force --json "$@"
+    cp "$folder/stdout" "$folder/said"
+}
+
+# same NAME RANKS SHARDS OPTIONS: the bytes of search_cpu from $folder/NAME.SHARDS on a device: $device, or one of
+# $kind. $folder/json is what it says.
+same() {
+    local name=$1 ranks=$2 shards=$3 what on=${device:-$kind}
+    shift 3
+    what="$name, $ranks ranks, $shards shards, $*"
+    if needs_emulator "$what"; then return; fi
+    # A host may have one GPU only.
+    if [[ $on == cuda ]] && ((ranks > 1)); then on=cuda:0; fi
+    if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" "${asked[@]}" --quiet \
+        --device "$on" --out "$folder/found" --force --json "$@" >"$folder/json" 2>"$folder/stderr" ||
+        [[ -s $folder/stderr ]]; then
+        complain "$what"
+    elif ! cmp -s "$folder/expected" "$folder/found"; then
+        complain "$what: other bytes"
+    elif ! grep -q "^  \"device\": \"$kind\"" "$folder/json"; then
+        complain "$what: not on the device"
+    else
+        pass
     fi
 }
 

@@ -165,11 +165,6 @@ void check_queue_refusals()
     lists.queues = {place, 1, 2, 3, 4};
     check_that(bsw_device_row_queues_take(&lists, 5, nullptr) == cudaErrorInvalidValue,
                "more blocks than there are");
-    const bsw_device_stage stage = {32, nullptr, nullptr, nullptr};
-    const bsw_device_part all = {0, 20, 1};
-    check_that(bsw_device_progressive_scan(&device.codes, &stage, &all, &device.queries, &lists,
-                                           nullptr) == cudaErrorInvalidValue,
-               "a progressive scan into queues was not refused");
 }
 
 } // namespace

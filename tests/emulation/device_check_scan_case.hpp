@@ -130,10 +130,8 @@ void check_scan(const scan_case &c, const char *kernel, const scan_fn &scan,
 // Unpacks the queries of a case on the device; the status of the launch.
 int unpack(const host_data &data, const device_data &device, uint32_t query_bits);
 
-// The progressive scan of the case, if it may have a first stage, with some end of that; the same
-// on Hopper, where the device is one. Queries are unpacked.
-void check_some_stage(const scan_case &c, const host_data &data, const device_data &device,
-                      const expected_lists &expected);
+// The progressive scan of the case on Hopper, where the device is one and the case may have a first
+// stage, with some end of that. Queries are unpacked.
 void check_some_hopper_stage(const scan_case &c, const host_data &data, const device_data &device,
                              const expected_lists &expected);
 

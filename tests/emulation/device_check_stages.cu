@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The progressive scan, by mma and on Hopper, against plane_scan and select of the CPU: the same
+// The progressive scan, which Hopper alone has, against plane_scan and select of the CPU: the same
 // candidates, whatever goes on after the first stage.
 #include <algorithm>
 #include <cmath>
@@ -78,14 +78,12 @@ struct stage_result {
     uint64_t survivors, pairs;
 };
 
-typedef decltype(&bsw_device_progressive_scan) stage_fn;
-
-// By `scan`, with the stage's end as given; queries are unpacked.
+// With the stage's end as given; queries are unpacked.
 stage_result run_stage(const scan_case &c, const host_data &data, const device_data &device,
-                       const expected_lists &expected, uint32_t stage_dims, const char *name,
-                       stage_fn scan)
+                       const expected_lists &expected, uint32_t stage_dims)
 {
-    const std::string shape = describe(c, name) + ", stage " + std::to_string(stage_dims);
+    const std::string shape =
+        describe(c, "progressive_scan_hopper") + ", stage " + std::to_string(stage_dims);
     device_array<uint16_t> tails(make_tails(data, stage_dims));
     device_array<int32_t> constants(c.num_queries);
     device_array<float> reaches(c.num_queries);
@@ -106,7 +104,8 @@ stage_result run_stage(const scan_case &c, const host_data &data, const device_d
             const bsw_device_queries *queries, const bsw_device_lists *lists, bsw_stream stream) {
             bsw_device_codes with_tails = *codes;
             with_tails.tails = tails.get();
-            return scan(&with_tails, &stage, part, queries, lists, stream);
+            return bsw_device_progressive_scan_hopper(&with_tails, &stage, part, queries, lists,
+                                                      stream);
         },
         device, expected);
     const uint64_t count = survivors.values()[0] - 5;
@@ -115,13 +114,6 @@ stage_result run_stage(const scan_case &c, const host_data &data, const device_d
                static_cast<unsigned long long>(count),
                static_cast<unsigned long long>(rows * c.num_queries));
     return {count, rows * c.num_queries};
-}
-
-stage_result check_stage(const scan_case &c, const host_data &data, const device_data &device,
-                         const expected_lists &expected, uint32_t stage_dims)
-{
-    return run_stage(c, data, device, expected, stage_dims, "progressive_scan",
-                     bsw_device_progressive_scan);
 }
 
 // Where the device is one, as check_hopper of device_check_scan.cu: else nothing goes on.
@@ -141,8 +133,7 @@ stage_result check_hopper_stage(const scan_case &c, const host_data &data,
     check_that(has == (slices <= 8), "%s, stage %u: has_hopper_stage", c.segments.c_str(),
                stage_dims);
     if (!has) return {0, 1};
-    return run_stage(c, data, device, expected, stage_dims, "progressive_scan_hopper",
-                     bsw_device_progressive_scan_hopper);
+    return run_stage(c, data, device, expected, stage_dims);
 }
 
 bool has_stage(const scan_case &c, const host_data &data)
@@ -157,12 +148,6 @@ uint32_t some_stage(const scan_case &c, const host_data &data)
 }
 
 } // namespace
-
-void check_some_stage(const scan_case &c, const host_data &data, const device_data &device,
-                      const expected_lists &expected)
-{
-    if (has_stage(c, data)) check_stage(c, data, device, expected, some_stage(c, data));
-}
 
 void check_some_hopper_stage(const scan_case &c, const host_data &data, const device_data &device,
                              const expected_lists &expected)
@@ -200,14 +185,12 @@ void check_stops(uint32_t &turn)
         device_data device(c, data);
         if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
             continue;
-        for (const auto &check : {check_stage, check_hopper_stage}) {
-            const stage_result r = check(c, data, device, expected, own.stage_dims);
-            const bool is_light = own.segments[0] != '9'; // what comes after the stage
-            check_that(r.survivors < (is_light ? r.pairs / 3 : r.pairs),
-                       "%s: %llu of %llu pairs went on", describe(c, "a first stage").c_str(),
-                       static_cast<unsigned long long>(r.survivors),
-                       static_cast<unsigned long long>(r.pairs));
-        }
+        const stage_result r = check_hopper_stage(c, data, device, expected, own.stage_dims);
+        const bool is_light = own.segments[0] != '9'; // what comes after the stage
+        check_that(r.survivors < (is_light ? r.pairs / 3 : r.pairs),
+                   "%s: %llu of %llu pairs went on", describe(c, "a first stage").c_str(),
+                   static_cast<unsigned long long>(r.survivors),
+                   static_cast<unsigned long long>(r.pairs));
     }
 }
 
@@ -225,8 +208,7 @@ void check_steep_biases(uint32_t &turn)
             const expected_lists expected = expect(c, data);
             device_data device(c, data);
             if (check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
-                for (const auto &check : {check_stage, check_hopper_stage})
-                    check(c, data, device, expected, 64);
+                check_hopper_stage(c, data, device, expected, 64);
         }
     }
 }
@@ -258,7 +240,7 @@ void check_hopper_stages(uint32_t &turn)
     }
 }
 
-// What both must refuse without touching anything.
+// What it must refuse without touching anything.
 void check_stage_refusals(uint32_t turn)
 {
     scan_case c = make_case("384x3", 4, 2, 3, turn);
@@ -282,10 +264,10 @@ void check_stage_refusals(uint32_t turn)
     const device_turn turn_of(on_hopper);
     auto refused = right;
     const auto refuses = [&](const char *what) {
-        for (stage_fn scan : {bsw_device_progressive_scan_mma, bsw_device_progressive_scan_hopper})
-            check_that(scan(&refused.codes, &refused.stage, &refused.part, &device.queries,
-                            &refused.lists, nullptr) == cudaErrorInvalidValue,
-                       "a first stage was not refused: %s", what);
+        check_that(bsw_device_progressive_scan_hopper(&refused.codes, &refused.stage, &refused.part,
+                                                      &device.queries, &refused.lists,
+                                                      nullptr) == cudaErrorInvalidValue,
+                   "a first stage was not refused: %s", what);
         refused = right;
     };
     for (uint32_t dims : {0u, 48u, 384u, 416u}) {

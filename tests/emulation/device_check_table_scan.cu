@@ -151,8 +151,7 @@ std::vector<uint64_t> find_rows(const case_data &data, uint32_t query, uint32_t 
     const size_t numbers = bsw_product_numbers(&codes->book);
     const bsw_table_type type = static_cast<bsw_table_type>(data.types[query]);
     std::vector<float> room(codes->projected_dims), query_term(numbers), list_term(numbers),
-        table_room(numbers + codes->book.parts), sums(num_bundles * 32);
-    std::vector<uint32_t> table((bsw_table_bytes(&codes->book, type) + 3) / 4);
+        table_room(numbers + codes->book.parts), table(numbers), sums(num_bundles * 32);
     std::vector<uint64_t> out(num_bundles * 32);
     const float *own = data.queries.data() + static_cast<size_t>(query) * codes->projected_dims;
     bsw_product_query_term(codes, kernels, own, room.data(), query_term.data());
@@ -161,10 +160,9 @@ std::vector<uint64_t> find_rows(const case_data &data, uint32_t query, uint32_t 
     std::vector<uint32_t> hits(bsw_selective_hits_bytes(codes) / sizeof(uint32_t));
     const bool selects = data.selection.settings.is_on;
     const float multiplier =
-        selects ? bsw_selective_plain_table(&data.selection, &terms,
-                                            reinterpret_cast<float *>(table.data()), hits.data())
+        selects ? bsw_selective_plain_table(&data.selection, &terms, table.data(), hits.data())
                 : bsw_product_table(codes, kernels, type, &terms, table_room.data(), table.data());
-    const bsw_code_table of = bsw_product_code_table(codes, type, table.data());
+    const bsw_code_table of = bsw_product_code_table(codes, table.data());
     kernels->sums(&of,
                   reinterpret_cast<const uint8_t *>(data.words.data() + first * data.bundle_words),
                   data.bundle_words * 4, num_bundles, sums.data());

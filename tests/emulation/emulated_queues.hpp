@@ -17,6 +17,7 @@
 //   BITSWEEP_EMULATOR_AUTO=1              --device auto takes them as it takes GPUs
 //   BITSWEEP_EMULATOR_SLOW=MS             a stream that was given work says so many milliseconds,
 //                                         from the first question on, that it is not done
+//   BITSWEEP_EMULATOR_HOPPER=1            all are Hopper GPUs
 //   BITSWEEP_EMULATOR_OLD=N               from the N-th question on a compute capability is 7.0
 //   BITSWEEP_EMULATOR_NO_IMAGE=N          from the N-th on kernels cannot be loaded
 //   BITSWEEP_EMULATOR_STALL=N             from the N-th question whether a stream is done on the

@@ -77,8 +77,7 @@ static void make_rows(const struct kernelcheck *check, struct bound_case *c)
     c->list = kernelcheck_allocate(numbers * sizeof(float));
     for (size_t d = 0; d < c->dims; d++) doubled[d] = 2 * c->centroid[d];
     bsw_table_scan_reference.products(&c->book, doubled, c->book.norms, c->list);
-    const struct bsw_code_table table = {BSW_TABLE_FLOAT32, 0, c->book.parts, c->book.bits,
-                                         c->list};
+    const struct bsw_code_table table = {c->book.parts, c->book.bits, c->list};
     bsw_table_scan_reference.sums(&table, c->codes, c->bundle_bytes, BUNDLES, c->terms);
 }
 
@@ -133,7 +132,7 @@ static void check_sums(struct kernelcheck *check, struct bound_case *c,
     for (uint32_t i = 0; i < ROWS; i++) places[i] = i;
     bsw_table_bounds_reference.sums(&terms, c->codes, c->bundle_bytes, places, ROWS, sums);
     bsw_table_scan_reference.distances(&c->book, c->list, c->query_terms, c->bases, floats);
-    const struct bsw_code_table all = {BSW_TABLE_FLOAT32, 0, c->book.parts, c->book.bits, floats};
+    const struct bsw_code_table all = {c->book.parts, c->book.bits, floats};
     bsw_table_scan_reference.sums(&all, c->codes, c->bundle_bytes, BUNDLES, tables);
     kernelcheck_compare(check, "sums without a table", tables, sums, sizeof tables);
     for (size_t num = 1; num < ROWS; num = 3 * num + q % 5) { // some rows, in no order
@@ -183,13 +182,14 @@ static float make_table(const struct bound_case *c, enum bsw_table_type type, in
                         const float *floats, struct bsw_code_table *table)
 {
     size_t num = bsw_product_numbers(&c->book);
-    void *numbers = kernelcheck_allocate(bsw_table_bytes(&c->book, type));
-    float largest = 0.0f;
+    void *numbers = kernelcheck_allocate(num * bsw_table_number_bytes(type));
+    float *expanded = kernelcheck_allocate(num * sizeof *expanded), largest = 0.0f;
     for (size_t i = 0; i < num; i++)
         largest = fabsf(floats[i]) > largest ? fabsf(floats[i]) : largest;
     int exponent = bsw_table_exponent(type, largest);
     bsw_table_scan_reference.convert(type, is_signed, exponent, floats, num, numbers);
-    *table = (struct bsw_code_table){type, is_signed, c->book.parts, c->book.bits, numbers};
+    bsw_table_scan_reference.expand(type, is_signed, numbers, num, expanded);
+    *table = (struct bsw_code_table){c->book.parts, c->book.bits, expanded};
     return bsw_table_power(-exponent);
 }
 
@@ -210,12 +210,12 @@ static void attack(struct kernelcheck *check, const struct bound_case *c,
         struct attack rows = attack_begin(c, c->terms);
         bsw_table_scan_reference.sums(&table, c->codes, c->bundle_bytes, BUNDLES, sums);
         for (size_t i = 0; i < ROWS; i++) {
-            double limit =
-                bsw_bound_type_limit(table.type, c->book.parts, (double)(sums[i] * power), size);
+            double limit = bsw_bound_type_limit((enum bsw_table_type)type, c->book.parts,
+                                                (double)(sums[i] * power), size);
             attack_row(&rows, i, numbers, scale->unit,
                        bsw_bound_most(&c->book, limit, scale->least, base, entries, lengths));
         }
-        attack_end(check, bsw_table_name(table.type), &rows);
+        attack_end(check, bsw_table_name((enum bsw_table_type)type), &rows);
     }
 }
 
@@ -233,7 +233,7 @@ static void attack_table(struct kernelcheck *check, const struct bound_case *c,
     struct bsw_code_table table;
     float power = make_table(c, type, is_product, floats, &table),
           multiplier = is_product ? power : -power;
-    bsw_table_scan_reference.expand(type, is_product, table.numbers, num, expanded);
+    memcpy(expanded, table.numbers, num * sizeof *expanded);
     double size = bsw_bound_table_size(&c->book, expanded);
     for (size_t i = 0; i < num && is_product; i++) expanded[i] = -expanded[i];
     const struct bsw_bound_scale scale =

@@ -112,6 +112,27 @@ static void check_convert(struct kernelcheck *check, const struct bsw_table_scan
     kernelcheck_free(in);
 }
 
+static void check_expand(struct kernelcheck *check, const struct bsw_table_scan_table *table,
+                         enum bsw_table_type type, int is_signed, size_t n)
+{
+    size_t bytes = n * bsw_table_number_bytes(type);
+    unsigned char *in = kernelcheck_allocate(bytes);
+    float *expected = kernelcheck_allocate(n * sizeof *expected),
+          *found = kernelcheck_allocate(n * sizeof *found);
+    for (size_t i = 0; i < bytes; i++)
+        in[i] = (uint8_t)(n == 256 ? i : kernelcheck_random(check, 6, i));
+    // Halves that are finite, and floats.
+    for (size_t i = 0; i < n && type == BSW_TABLE_FLOAT16; i++)
+        in[2 * i + 1] &= (uint8_t)(i % 5 ? 0xfb : 0x83);
+    for (size_t i = 0; i < n && type == BSW_TABLE_FLOAT32; i++)
+        ((float *)(void *)in)[i] = kernelcheck_float(check, 7, i);
+    kernelcheck_case(check, "%zu numbers of %s, signed %d", n, bsw_table_name(type), is_signed);
+    bsw_table_scan_reference.expand(type, is_signed, in, n, expected);
+    table->expand(type, is_signed, in, n, found);
+    kernelcheck_compare(check, "expand", expected, found, n * sizeof *found);
+    kernelcheck_free(in);
+}
+
 // ---- sums ----
 
 // Of some rows in no order, whose sums are known.
@@ -122,9 +143,6 @@ static void check_sums_at(struct kernelcheck *check, const struct bsw_table_scan
     enum { MOST = 64 };
     uint32_t places[MOST];
     float expected[MOST], found[MOST];
-    size_t bytes = (size_t)numbers->parts << numbers->bits;
-    float *wanted = kernelcheck_allocate(bytes * sizeof *wanted),
-          *floats = kernelcheck_allocate(bytes * sizeof *floats);
     for (size_t i = 0; i < MOST; i++) {
         places[i] = (uint32_t)(kernelcheck_random(check, 11, i) % rows);
         expected[i] = sums[places[i]];
@@ -135,11 +153,6 @@ static void check_sums_at(struct kernelcheck *check, const struct bsw_table_scan
     }
     bsw_table_scan_reference.sums_at(numbers, codes, bundle_bytes, places, MOST, found);
     kernelcheck_compare(check, "sums of some rows, plainly", expected, found, sizeof found);
-    bsw_table_scan_reference.expand(numbers->type, numbers->is_signed, numbers->numbers, bytes,
-                                    wanted);
-    table->expand(numbers->type, numbers->is_signed, numbers->numbers, bytes, floats);
-    kernelcheck_compare(check, "expand", wanted, floats, bytes * sizeof *floats);
-    kernelcheck_free(wanted);
 }
 
 static void check_sums(struct kernelcheck *check, const struct bsw_table_scan_table *table,
@@ -148,23 +161,16 @@ static void check_sums(struct kernelcheck *check, const struct bsw_table_scan_ta
     size_t rows = bundles * BSW_BUNDLE_ROWS;
     size_t bundle_bytes =
         (bsw_product_code_bytes(numbers.parts, numbers.bits) + 3) / 4 * 4 * BSW_BUNDLE_ROWS;
-    size_t bytes =
-        ((size_t)numbers.parts << numbers.bits) * bsw_table_number_bytes(numbers.type) + 4;
-    unsigned char *memory = kernelcheck_allocate(bytes);
+    size_t num = (size_t)numbers.parts << numbers.bits;
+    float *memory = kernelcheck_allocate(num * sizeof *memory);
     uint8_t *codes = kernelcheck_allocate(bundles * bundle_bytes);
     float *expected = kernelcheck_allocate(rows * sizeof(float)),
           *found = kernelcheck_allocate(rows * sizeof(float));
-    for (size_t i = 0; i < bytes; i++) memory[i] = (uint8_t)kernelcheck_random(check, 6, i);
-    // Halves and floats that are finite, and of all signs.
-    for (size_t i = 0; i < bytes / 2 && numbers.type == BSW_TABLE_FLOAT16; i++)
-        memory[2 * i + 1] &= (uint8_t)(i % 5 ? 0xfb : 0x83);
-    for (size_t i = 0; i < bytes / 4 && numbers.type == BSW_TABLE_FLOAT32; i++)
-        ((float *)(void *)memory)[i] = kernelcheck_float(check, 7, i);
+    for (size_t i = 0; i < num; i++) memory[i] = kernelcheck_float(check, 7, i);
     for (size_t i = 0; i < bundles * bundle_bytes; i++)
         codes[i] = (uint8_t)kernelcheck_random(check, 8, i);
     numbers.numbers = memory;
-    kernelcheck_case(check, "%u parts, %u bits, %s, signed %d, %zu bundles", numbers.parts,
-                     numbers.bits, bsw_table_name(numbers.type), numbers.is_signed, bundles);
+    kernelcheck_case(check, "%u parts, %u bits, %zu bundles", numbers.parts, numbers.bits, bundles);
     bsw_table_scan_reference.sums(&numbers, codes, bundle_bytes, bundles, expected);
     table->sums(&numbers, codes, bundle_bytes, bundles, found);
     kernelcheck_compare(check, "sums", expected, found, rows * sizeof(float));
@@ -209,15 +215,9 @@ static void check_types(struct kernelcheck *check, const struct bsw_table_scan_t
     check_convert(check, table, type, is_signed, 1);
     check_convert(check, table, type, is_signed, 31);
     check_convert(check, table, type, is_signed, 5000);
-    for (size_t p = 0; p < LENGTH(part_counts); p++)
-        for (uint32_t bits = 4; bits <= 8; bits += 4)
-            for (size_t b = 0; b < LENGTH(bundle_counts); b++)
-                check_sums(check, table,
-                           (struct bsw_code_table){.type = type,
-                                                   .is_signed = is_signed,
-                                                   .parts = part_counts[p],
-                                                   .bits = bits},
-                           bundle_counts[b]);
+    check_expand(check, table, type, is_signed, 16);
+    check_expand(check, table, type, is_signed, 256);
+    check_expand(check, table, type, is_signed, 4096);
 }
 
 void check_table_scan(struct kernelcheck *check)
@@ -230,5 +230,10 @@ void check_table_scan(struct kernelcheck *check)
     for (int type = 0; type < BSW_NUM_TABLE_TYPES; type++)
         for (int is_signed = 0; is_signed < 2; is_signed++)
             check_types(check, table, (enum bsw_table_type)type, is_signed);
+    for (size_t p = 0; p < LENGTH(part_counts); p++)
+        for (uint32_t bits = 4; bits <= 8; bits += 4)
+            for (size_t b = 0; b < LENGTH(bundle_counts); b++)
+                check_sums(check, table, (struct bsw_code_table){part_counts[p], bits, NULL},
+                           bundle_counts[b]);
     for (size_t b = 0; b < LENGTH(bundle_counts); b++) check_filter(check, table, bundle_counts[b]);
 }

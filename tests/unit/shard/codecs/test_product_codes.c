@@ -213,7 +213,7 @@ UNIT_TEST(tables_are_the_same_on_every_level)
     struct bsw_product_codes *codes = train(BSW_METRIC_L2, 8, "none", 2);
     enum { NUMBERS = PARTS * 256 };
     _Alignas(64) static float term[NUMBERS], list[NUMBERS], space[NUMBERS + PARTS];
-    _Alignas(64) static unsigned char expected[NUMBERS * 4 + 4], found[NUMBERS * 4 + 4];
+    _Alignas(64) static float expected[NUMBERS], found[NUMBERS];
     _Alignas(64) float query[64], centroid[64], room[64];
     bsw_product_project_vector(codes, &bsw_encode_reference, rows, 1.0f, codes->mean, room, query);
     bsw_product_project_vector(codes, &bsw_encode_reference, rows + 9 * DIMS, 1.0f, codes->mean,
@@ -223,12 +223,11 @@ UNIT_TEST(tables_are_the_same_on_every_level)
         for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
             const struct bsw_table_scan_table *kernels =
                 bsw_table_scan_table_get((enum bsw_cpu_level)level);
-            unsigned char *to = level == BSW_CPU_REFERENCE ? expected : found;
+            float *to = level == BSW_CPU_REFERENCE ? expected : found;
             bsw_product_query_term(codes, kernels, query, room, term);
             bsw_product_list_term(codes, kernels, centroid, room, list);
             bsw_product_table(codes, kernels, (enum bsw_table_type)type, &terms, space, to);
-            assert_memory_equal(expected, to,
-                                NUMBERS * bsw_table_number_bytes((enum bsw_table_type)type));
+            assert_memory_equal(expected, to, sizeof expected);
         }
     }
     bsw_product_codes_destroy(&codes);
@@ -334,8 +333,7 @@ UNIT_TEST(no_table_has_a_number_that_is_none)
     enum { NUMBERS = WIDE_PARTS * 256 };
     static const float sizes[WIDE_PARTS] = {7e17f, 7e17f, 7e17f, 0x1p-60f, 0.0f, 7e17f};
     _Alignas(64) const float query[32] = {-1.4e18f, 1.4e18f, -1.4e18f, 1.4e18f, 1.4e18f, 0x1p-70f};
-    _Alignas(64) static float term[NUMBERS], space[NUMBERS + WIDE_PARTS], floats[NUMBERS];
-    _Alignas(64) static unsigned char table[NUMBERS * 4 + 4];
+    _Alignas(64) static float term[NUMBERS], space[NUMBERS + WIDE_PARTS], table[NUMBERS];
     _Alignas(64) float room[64];
     for (int metric = 0; metric < 2; metric++) {
         struct bsw_product_codes *codes = make_wide(metric ? BSW_METRIC_IP : BSW_METRIC_L2, sizes);
@@ -347,9 +345,8 @@ UNIT_TEST(no_table_has_a_number_that_is_none)
             const struct bsw_table_scan_table *kernels = bsw_table_scan_table_get(level);
             bsw_product_query_term(codes, kernels, query, room, term);
             float multiplier = bsw_product_table(codes, kernels, type, &terms, space, table);
-            kernels->expand(type, metric, table, NUMBERS, floats);
             assert_true(isfinite(multiplier) && multiplier != 0);
-            for (size_t n = 0; n < NUMBERS; n++) assert_true(isfinite(floats[n]));
+            for (size_t n = 0; n < NUMBERS; n++) assert_true(isfinite(table[n]));
         }
         bsw_product_codes_destroy(&codes);
     }

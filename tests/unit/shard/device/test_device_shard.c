@@ -517,6 +517,15 @@ static void check_span(const char *source, int codec, const struct device_case *
     close_case(&scan);
 }
 
+// A device without a first stage scans in full: the same rows.
+UNIT_TEST(other_devices_scan_in_full)
+{
+    static const struct device_case with = {.keep = 10, .capacity = 300};
+    unsetenv("BITSWEEP_EMULATOR_HOPPER");
+    check_span("duplicates.fbin", 1, &with);
+    setenv("BITSWEEP_EMULATOR_HOPPER", "1", 1);
+}
+
 UNIT_TEST(a_span_is_scanned_as_one_shard)
 {
     static const struct device_case cases[] = {
@@ -528,7 +537,9 @@ UNIT_TEST(a_span_is_scanned_as_one_shard)
     }
 }
 
+// Hopper GPUs have a first stage.
 int main(void)
 {
+    setenv("BITSWEEP_EMULATOR_HOPPER", "1", 1);
     return run_unit_tests(make_files, remove_temporary_folder);
 }

@@ -1,7 +1,7 @@
-# R1@100 of entries within a radius, from a table of bench/selective.sh: against the entries that are
+# R1@100 of entries within a radius, from a table of bench/papers/selective.sh: against the entries that are
 # looked up (left) and against CPU time (right).
 # Variables: table (file), out (file), name (of the data).
-# gnuplot -e "table='sift.md'; out='selective.svg'; name='SIFT'" bench/selective.gnuplot
+# gnuplot -e "table='sift.md'; out='selective.svg'; name='SIFT'" bench/papers/selective.gnuplot
 set terminal svg size 1200,560 dynamic background rgb 'white' font 'sans,14'
 set output out
 set datafile separator "|"

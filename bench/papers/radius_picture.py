@@ -6,7 +6,7 @@ Left the plane of queries' projections of one subspace: how dense the sample's r
 query's projection, and its radius. Right the same plane less the centroid of the query's nearest
 list: the entries, the ray, what it hits.
 
-usage: bench/radius_picture.py INDEX QUERIES.u8bin OUT.svg [QUERY [SUBSPACE]]
+usage: bench/papers/radius_picture.py INDEX QUERIES.u8bin OUT.svg [QUERY [SUBSPACE]]
 of an index of encode --metric l2 --codec pq --entries radius --rotation none --lists N. Needs
 nothing but Python: it reads the index's manifest as common/bitsweep.proto has it.
 """

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What entries within a radius find, and what they leave out: bench/RESULTS_selective.md, on stdout.
-# usage: bench/selective.sh BITSWEEP BASE QUERIES FOLDER [LISTS [PROBE [TRUTH]]]
+# usage: bench/papers/selective.sh BITSWEEP BASE QUERIES FOLDER [LISTS [PROBE [TRUTH]]]
 #
 # FOLDER keeps index and ground truth for the next run; with TRUTH, of the 100 nearest, none is computed. METRIC (l2)
 # may be another that these vectors are for. Times are CPU time of one thread, the least of RUNS (3).
 set -euo pipefail
 
 if (($# < 4)); then
-    echo "usage: bench/selective.sh BITSWEEP BASE QUERIES FOLDER [LISTS [PROBE [TRUTH]]]" >&2
+    echo "usage: bench/papers/selective.sh BITSWEEP BASE QUERIES FOLDER [LISTS [PROBE [TRUTH]]]" >&2
     exit 2
 fi
 program=$1 base=$2 queries=$3 folder=$4 lists=${5:-256} probe=${6:-16} runs=${RUNS:-3} metric=${METRIC:-l2}
@@ -48,7 +48,7 @@ rows=$("$program" info "$base" --json | sed -nE 's/^ *"(rows|count)": ([0-9]+),?
 cat <<HEAD
 # Entries within a radius, beside full tables
 
-Made by \`bench/selective.sh\`: $(basename "$base") (${rows:-?} rows), $lists lists, $probe of them a query, subspaces of 2
+Made by \`bench/papers/selective.sh\`: $(basename "$base") (${rows:-?} rows), $lists lists, $probe of them a query, subspaces of 2
 dimensions, 256 entries each, k 100, no refinement. \`share\` is of entries within their radius, of those of all tables;
 \`look-ups\` of rows' codes that find one, of all that full tables do, sampled.
 R1@100: the nearest row is among the 100. CPU seconds of the whole process, with loading, one thread, the least of $runs

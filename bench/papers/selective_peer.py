@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""FAISS's IVFPQ as a line of the table of bench/selective.sh: the same subspaces, lists and lists looked at.
+"""FAISS's IVFPQ as a line of the table of bench/papers/selective.sh: the same subspaces, lists and lists looked at.
 
 CPU seconds are of the search alone, one thread, the least of three; bitsweep's lines have loading too.
 
@@ -16,7 +16,8 @@ from pathlib import Path
 import faiss
 import numpy as np
 
-from peer_vectors import open_vectors, read_result
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "peers"))
+from peer_vectors import open_vectors, read_result  # noqa: E402
 
 K = 100
 

@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from peer_vectors import open_vectors, read_result
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "peers"))
+from peer_vectors import open_vectors, read_result  # noqa: E402
 from radius_picture import read_index  # noqa: E402
 
 K = 100

@@ -8,7 +8,7 @@ set -euo pipefail
 
 usage() {
     cat <<'END'
-usage: bench/rbe_tables.sh [OPTIONS] OUT_FOLDER
+usage: bench/papers/rbe_tables.sh [OPTIONS] OUT_FOLDER
   --base FILE      vectors [tests/data/sift20k_base.u8bin]
   --rows N         its first N rows are queries, each paired with its nearest other row of all [20000]
   --code-dims N    dims of all codes; m_3 has twice as many [16]
@@ -29,7 +29,7 @@ Random negatives, or more code dims, leave less of a gap between m_3 and m_1 for
 END
 }
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 bitsweep=${BITSWEEP:-$root/build/release/bitsweep}
 base=$root/tests/data/sift20k_base.u8bin rows=20000 dims=16 epochs=20 seeds=5 jobs=$(nproc) report='' out=''
 while (($#)); do
@@ -127,7 +127,7 @@ if [[ ! $report ]]; then
     awk -F '[ms ]+' 'NR == 2 {printf "# %.0f CPU seconds\n", 60 * ($1 + $3) + $2 + $4}' "$out/times"
 fi >"$out/head" # empty for a report
 status=0
-awk -F '\t' -f "$root/bench/rbe_tables.awk" "$report" >"$out/body" || status=$?
+awk -F '\t' -f "$root/bench/papers/rbe_tables.awk" "$report" >"$out/body" || status=$?
 cat "$out/head" "$out/body" | tee "$out/tables.txt"
 rm -f "$out/head" "$out/body" "$out/times"
 exit "$status"
