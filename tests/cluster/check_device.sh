@@ -16,18 +16,9 @@ kind=${3:-emulated}
 rows=2003
 scale=1 # of rows and of the device's memory
 if [[ $kind == cuda ]]; then emulated=$program rows=20000 scale=9; fi
-skipped=0
 needs "$emulated"
 find_ranks 2 4
 is_short=${BITSWEEP_MAX_RANKS:+yes}
-
-# needs_emulator WHAT: 0, and WHAT counts as skipped, where there are switches of the emulator but
-# none is there to see them.
-needs_emulator() {
-    [[ $kind != emulated && -n "${!BITSWEEP_EMULATOR_@}" ]] || return 1
-    skipped=$((skipped + 1))
-    echo "skipped, needs the emulator (${!BITSWEEP_EMULATOR_@}): $1"
-}
 
 end() {
     echo "$skipped skipped"
@@ -56,12 +47,11 @@ search_cpu() {
 
 # same NAME RANKS SHARDS ARGUMENTS: compares with the file of search_cpu.
 same() {
-    local name=$1 ranks=$2 shards=$3 what on=${device:-$kind}
+    local name=$1 ranks=$2 shards=$3 what on
+    on=${device:-$(device_for "$ranks")}
     shift 3
     what="$name, $ranks ranks, $shards shards, $*"
     if needs_emulator "$what"; then return; fi
-    # A host may have one GPU only.
-    if [[ $on == cuda ]] && ((ranks > 1)); then on=cuda:0; fi
     if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" --quiet \
         --queries "$queries" --query-rows 0:12 --out "$folder/found" --device "$on" --force --json \
         "$@" >"$folder/json" 2>"$folder/stderr" || [[ -s $folder/stderr ]]; then
@@ -146,7 +136,7 @@ for k in 1 20 500; do
     search_cpu staged --k "$k"
     is_left_out || same staged 1 1 --k "$k" --scan progressive-matrix --batch 1
     is_left_out || same staged 1 3 --k "$k" --scan progressive-matrix --batch 7 --merge gather
-    is_left_out || same staged 1 1 --k "$k" --scan progressive-planes --device-memory 100K
+    is_left_out || same staged 1 1 --k "$k" --scan progressive-planes --device-memory "$((100 * scale))K"
     is_left_out || same staged 1 3 --k "$k" --scan auto
 done
 same_everywhere staged --k 500
@@ -201,7 +191,7 @@ foretell_error() {
 }
 foretell_error 74 'rank 0: 5000 bytes of device memory are free, [0-9]+ are needed at least' "$folder/saq.3" \
     --device-memory 5000 --json
-foretell_error 2 '--k 5000: the index has 2003 rows only' "$folder/saq.3" --device-memory 1M --k 5000
+foretell_error 2 "--k 50000: the index has $rows rows only" "$folder/saq.3" --device-memory 1M --k 50000
 foretell_error 2 '--device-memory: .*sift20k_base.u8bin is no index' "$base" --device-memory 1M
 
 # Nothing is allocated for a batch, whatever a batch is.
@@ -236,7 +226,7 @@ for more in "--k 10" "--k 100 --refine none" "--k 10 --extra-distance 40" \
     turn=$((turn + 1)) # the other way round
 done
 search_cpu xfbq --k 10 --extra-distance 40
-same xfbq 1 3 --k 10 --extra-distance 40 --batch 5 --device-memory 60K
+same xfbq 1 3 --k 10 --extra-distance 40 --batch 5 --device-memory "$((60 * scale))K"
 if (($(sum_of copied_bytes) > 0)); then pass; else complain "nothing was copied"; fi
 
 # Queues follow the cut into shards: three.1 has three of them.

@@ -32,8 +32,9 @@ same() {
     local name=$1 ranks=$2 shards=$3 what
     shift 3
     what="$name, $ranks ranks, $shards shards, $*"
+    if needs_emulator "$what"; then return; fi
     if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" --queries "$folder/vectors.fbin" \
-        --quiet --device "$kind" --out "$folder/found" --force --json "$@" >"$folder/json" 2>"$folder/stderr" ||
+        --quiet --device "$(device_for "$ranks")" --out "$folder/found" --force --json "$@" >"$folder/json" 2>"$folder/stderr" ||
         [[ -s $folder/stderr ]]; then
         complain "$what"
     elif ! cmp -s "$folder/expected" "$folder/found"; then

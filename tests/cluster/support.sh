@@ -130,6 +130,21 @@ needs() {
     done
 }
 
+# needs_emulator WHAT: 0, and WHAT counts as skipped, where the device (`kind`) is a GPU and there are switches of
+# the emulator, which a GPU does not see.
+skipped=0
+needs_emulator() {
+    [[ $kind != emulated && -n "${!BITSWEEP_EMULATOR_@}" ]] || return 1
+    skipped=$((skipped + 1))
+    echo "skipped, needs the emulator (${!BITSWEEP_EMULATOR_@}): $1"
+}
+
+# device_for RANKS: what --device says for so many ranks on devices of `kind`. A host may have one GPU only, which
+# ranks share when they are told so.
+device_for() {
+    if [[ $kind == cuda ]] && (($1 > 1)); then echo cuda:0; else echo "$kind"; fi
+}
+
 # find_python: python is one that has NumPy; without one the test is skipped.
 find_python() {
     local candidate
