@@ -191,7 +191,8 @@ foretell_error() {
 }
 foretell_error 74 'rank 0: 5000 bytes of device memory are free, [0-9]+ are needed at least' "$folder/saq.3" \
     --device-memory 5000 --json
-foretell_error 2 "--k 50000: the index has $rows rows only" "$folder/saq.3" --device-memory 1M --k 50000
+"$program" encode --base "$base" --rows 0:2003 --index "$folder/few" --quiet --codec xfbq --bits 1
+foretell_error 2 '--k 5000: the index has 2003 rows only' "$folder/few" --device-memory 1M --k 5000
 foretell_error 2 '--device-memory: .*sift20k_base.u8bin is no index' "$base" --device-memory 1M
 
 # Nothing is allocated for a batch, whatever a batch is.

@@ -133,6 +133,7 @@ needs() {
 # needs_emulator WHAT: 0, and WHAT counts as skipped, where the device (`kind`) is a GPU and there are switches of
 # the emulator, which a GPU does not see.
 skipped=0
+# shellcheck disable=SC2154
 needs_emulator() {
     [[ $kind != emulated && -n "${!BITSWEEP_EMULATOR_@}" ]] || return 1
     skipped=$((skipped + 1))
