@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Brute force of FAISS and of cuVS on a GPU, as far as they are installed: what users know.
+"""Brute force of torch, FAISS and cuVS on a GPU, as far as they are installed: what users know.
 
 Rows of float16 and float32 lie in the GPU's memory, queries and answers on the host, as in a search
 of bitsweep; the time of a pass is the median of some after one not timed. Ids are compared with
@@ -9,7 +9,7 @@ those that numpy finds for a few queries. One step of bench/gpu_check.sh, beside
 
 usage: gpu_peers.py [--rows N] [--dims D] [--queries N,N,...] [--k K] [--repeat N] [--seed S]
 
-Wants numpy, and faiss-gpu-cu12, or cuvs-cu12 and cupy-cuda12x, from PyPI.
+Wants numpy, and torch, faiss-gpu-cu12, or cuvs-cu12 and cupy-cuda12x, from PyPI.
 Exit codes: 0 done, 1 an engine failed or found other rows, 2 usage, 77 there is none.
 """
 
@@ -93,6 +93,43 @@ class Cuvs:
         return self.cupy.asnumpy(self.cupy.asarray(found))
 
 
+class Torch:
+    """matmul and topk, metric L2 without the queries' own norms; float32 in TF32's precision or not
+    as torch has it by default."""
+
+    def __init__(self) -> None:
+        try:
+            import torch  # pylint: disable=import-outside-toplevel
+        except ImportError as error:
+            raise Absent(f"torch: {error}") from error
+        if not torch.cuda.is_available():
+            raise Absent("torch: no GPU")
+        self.torch = torch
+        self.name = f"torch {torch.__version__}"
+
+    def build(self, rows: Any, is_half: bool) -> Any:
+        """The rows on the GPU, and half of their squared norms."""
+        torch = self.torch
+        kind = torch.float16 if is_half else torch.float32
+        data = torch.empty(rows.shape, dtype=kind, device="cuda")
+        norms = torch.empty(len(rows), dtype=kind, device="cuda")
+        for first in range(0, len(rows), CHUNK_ROWS):
+            chunk = torch.from_numpy(rows[first:first + CHUNK_ROWS]).cuda()
+            data[first:first + len(chunk)] = chunk
+            norms[first:first + len(chunk)] = (chunk * chunk).sum(1) / 2
+        return data, norms
+
+    def search(self, index: Any, queries: Any, k: int) -> Any:
+        """Ids on the host; as many queries at a time as scores have room for."""
+        data, norms = index
+        count = max(1, (4 << 30) // (4 * len(data)))
+        parts = []
+        for first in range(0, len(queries), count):
+            some = self.torch.from_numpy(queries[first:first + count]).cuda().to(data.dtype)
+            parts.append(self.torch.topk(some @ data.T - norms, k, dim=1).indices)
+        return self.torch.cat(parts).cpu().numpy()
+
+
 def median_seconds(work: Callable[[], Any], repeat: int) -> float:
     """Of `repeat` passes."""
     seconds = []
@@ -157,7 +194,7 @@ def parse() -> Any:
 def find_engines() -> list[Any]:
     """Those that are here; says why others are not."""
     engines = []
-    for kind in (Faiss, Cuvs):
+    for kind in (Torch, Faiss, Cuvs):
         try:
             engines.append(kind())
         except Absent as why:
@@ -170,7 +207,7 @@ def main() -> int:
     options = parse()
     engines = find_engines()
     if not engines:
-        print("gpu_peers.py: skipped: neither FAISS nor cuVS can use a GPU here")
+        print("gpu_peers.py: skipped: neither torch, FAISS nor cuVS can use a GPU here")
         return 77
     import numpy  # pylint: disable=import-outside-toplevel  # engines want it, too
 

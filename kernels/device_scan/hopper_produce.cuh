@@ -115,8 +115,7 @@ __device__ __forceinline__ void wait_for_stage(const hopper_shared &shared, cons
 __device__ __forceinline__ void finish_stage(const hopper_shared &shared, const ring_place &at)
 {
     fence_for_async_accesses();
-    __syncwarp();
-    barrier_arrive(full_barrier(shared, at.index), threadIdx.x % 32 == 0);
+    barrier_arrive_warp(full_barrier(shared, at.index));
 }
 
 // The row's terms and, by one lane, caps of its bundle, to the tile's place.

@@ -124,8 +124,7 @@ __device__ __forceinline__ void consume_tiles(const hopper_arguments &a,
                                         query + row, tile, at.index,
                                         query + half_queries < queries.count);
         }
-        __syncwarp(); // all lanes have read bounds or terms
-        barrier_arrive(empty_barrier(shared, at.index), threadIdx.x % 32 == 0);
+        barrier_arrive_warp(empty_barrier(shared, at.index)); // all have read bounds or terms
     }
 }
 

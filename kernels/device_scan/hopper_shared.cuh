@@ -99,8 +99,8 @@ __device__ __forceinline__ void init_barriers(const hopper_shared &shared, uint3
                                               uint32_t num_slots, uint32_t num_consumers)
 {
     for (uint32_t i = 0; i < num_stages; i++) {
-        barrier_init(full_barrier(shared, i), tile_bundles);
-        barrier_init(empty_barrier(shared, i), num_consumers * group_threads / 32);
+        barrier_init(full_barrier(shared, i), tile_bundles * warp_arrivals);
+        barrier_init(empty_barrier(shared, i), num_consumers * group_threads / 32 * warp_arrivals);
     }
     for (uint32_t i = 0; i < tile_bundles * num_slots; i++)
         barrier_init(shared.slot_barriers + i * 8, 1);

@@ -54,8 +54,7 @@ __device__ __forceinline__ void multiply_slice(uint32_t queries, uint32_t tile, 
 __device__ __forceinline__ void release_stage(const hopper_shared &shared, ring_place &at,
                                               uint32_t num_stages)
 {
-    __syncwarp();
-    barrier_arrive(empty_barrier(shared, at.index), threadIdx.x % 32 == 0);
+    barrier_arrive_warp(empty_barrier(shared, at.index));
     advance(at, num_stages);
 }
 

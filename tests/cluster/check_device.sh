@@ -112,7 +112,7 @@ for k in 1 20 500; do
     search_cpu staged --k "$k"
     is_left_out || same staged 1 1 --k "$k" --scan progressive-matrix --batch 1
     is_left_out || same staged 1 3 --k "$k" --scan progressive-matrix --batch 7 --merge gather
-    is_left_out || same staged 1 1 --k "$k" --scan progressive-planes --device-memory 100K
+    is_left_out || same staged 1 1 --k "$k" --scan progressive-planes --device-memory "$((100 * scale))K"
     is_left_out || same staged 1 3 --k "$k" --scan auto
 done
 same_everywhere staged --k 500
@@ -171,7 +171,8 @@ foretell_error() {
 }
 foretell_error 74 'rank 0: 5000 bytes of device memory are free, [0-9]+ are needed at least' "$folder/saq.3" \
     --device-memory 5000 --json
-foretell_error 2 '--k 5000: the index has 2003 rows only' "$folder/saq.3" --device-memory 1M --k 5000
+"$program" encode --base "$base" --rows 0:2003 --index "$folder/few" --quiet --codec xfbq --bits 1
+foretell_error 2 '--k 5000: the index has 2003 rows only' "$folder/few" --device-memory 1M --k 5000
 foretell_error 2 '--device-memory: .*sift20k_base.u8bin is no index' "$base" --device-memory 1M
 
 # Nothing is allocated for a batch, whatever a batch is.
@@ -206,7 +207,7 @@ for more in "--k 10" "--k 100 --refine none" "--k 10 --extra-distance 40" \
     turn=$((turn + 1)) # the other way round
 done
 search_cpu xfbq --k 10 --extra-distance 40
-same xfbq 1 3 --k 10 --extra-distance 40 --batch 5 --device-memory 60K
+same xfbq 1 3 --k 10 --extra-distance 40 --batch 5 --device-memory "$((60 * scale))K"
 if (($(sum_of copied_bytes) > 0)); then pass; else complain "nothing was copied"; fi
 
 # Queues follow the cut into shards: three.1 has three of them.

@@ -43,14 +43,17 @@ says() {
 printf '#!/bin/sh\ncommand -v python3 >/dev/null || exit 77\nexec python3 -I -S "$@"\n' >"$folder/python"
 chmod +x "$folder/python"
 export PEERS_PYTHON=$folder/python
-gpu_check 0 --emulated --build "$build" --minutes 5
-for name in kernels kernelcheck device identity graphs bench; do says "^$name +passed in"; done
+gpu_check 0 --emulated --build "$build" --minutes 20
+for name in kernels kernelcheck device identity graphs bench library rows_1e8 lists_1e7 tables; do says "^$name +passed in"; done
 for name in memcheck racecheck synccheck peers; do says "^$name +skipped: "; done
+if command -v mpirun >/dev/null; then says '^ranks +passed in'; fi
 says '^gpu_check.sh: 0 failed'
 check "a record of every case" test "$(grep -c '"case":' "$folder/out/bench.json")" -ge \
     "$("$build/tests/bitsweep_emulated" bench device --list | wc -l)"
 check "limits" grep -q '"mma_int8_per_second": [0-9]' "$folder/out/bench.json"
-check "a table in results.md" grep -Eq '^  matrix-256 +2000 ' "$folder/out/results.md"
+check "the bench's table in results.md" grep -Eq '^\| matrix-256 \| 2000 \|' "$folder/out/results.md"
+check "a table of searches in results.md" grep -Eq '^\| --recall 0.9, batches of 20 \| 20 \| matrix \|' "$folder/out/results.md"
+check "recalls in results.md" grep -Eq '^\| --table float32, batches of 20 \| [01]\.[0-9]+ \|' "$folder/out/results.md"
 check "a heading in results.md" grep -q '^## GPU: emulated' "$folder/out/results.md"
 
 # ---- steps that fail -----------------------------------------------------------------------------
@@ -68,14 +71,14 @@ program tests/bitsweep_emulated "exit 1"
 program tests/identity_data "exit 1"
 program tests/bitsweep_emulated-bench "echo measured"
 program bitsweep "exit 1"
-gpu_check 1 --emulated --build "$fake" --minutes 0.17
+gpu_check 1 --emulated --build "$fake" --part 1 --minutes 0.1
 says '^kernels +FAILED: exit code 1'
 says '^broken$'
 says '^kernelcheck +FAILED: cut after [0-9]+ s'
 says '^device +FAILED: '
 says '^bench +passed in'
 says '^gpu_check.sh: 5 failed'
-check "what the bench said" grep -q '^measured$' "$folder/out/results.md"
+check "what the bench said" grep -q '^    measured$' "$folder/out/results.md"
 
 # ---- compute-sanitizer ---------------------------------------------------------------------------
 
@@ -108,7 +111,7 @@ program tests/emulation/device_check "echo 'device_check: 5 checks, 0 failures'"
 program tests/kernelcheck "exit 0"
 export BITSWEEP_COMPUTE_SANITIZER=$folder/sanitizer BITSWEEP_KNOWN_REPORTS=$folder/known
 fake_sanitizer "$folder/reports"
-gpu_check 1 --emulated --build "$fake" --minutes 1
+gpu_check 1 --emulated --build "$fake" --part 1 --minutes 1
 says '^racecheck +passed in [0-9]+ s: 2 known false reports'
 says '^memcheck +FAILED: exit code 9'
 says '^synccheck +FAILED: exit code 9'
@@ -128,6 +131,32 @@ unknown 'were not printed' '/SUMMARY/s/.*/========= ERROR SUMMARY: 7 errors were
 unknown '^no report$' '/Race\|read\|Read\|two\|thread/d'
 unknown '^Error: Race reported' '' "$sources/bench/known_reports.txt"
 unset BITSWEEP_COMPUTE_SANITIZER BITSWEEP_KNOWN_REPORTS
+
+# ---- a pack --------------------------------------------------------------------------------------
+
+# Of programs that say what they are, as the real ones take long to compress; Open MPI and libraries are this machine's.
+if [[ -e /usr/bin/mpirun && -d /usr/share/openmpi ]]; then
+    for name in bitsweep-bench bitsweep-run tests/library_device tests/libbitsweep_emulated.so tests/nccl_stand_in.so; do
+        program "$name" "exit 0"
+    done
+    # shellcheck disable=SC2016
+    program tests/emulation/device_check 'echo "with $(command -v mpirun)"; exit 1'
+    gpu_check 0 --pack "$folder/pack.tar.gz" --emulated --build "$fake" # shares its --out with nothing
+    says 'pack.tar.gz, [0-9]+ KiB, without NCCL$'
+    gpu_check 1 --from-pack "$folder/pack.tar.gz" --emulated --part 1 --minutes 0.2
+    says "^with $folder/out/unpacked/bitsweep/build/packed/mpi/bin/mpirun$"
+    says "^build +uses $folder/out/unpacked/bitsweep/build/packed$"
+    check "Open MPI of a pack" env PATH="$folder/out/unpacked/bitsweep/build/packed/mpi/bin:$PATH" \
+        OPAL_PREFIX="$folder/out/unpacked/bitsweep/build/packed/mpi" OMPI_ALLOW_RUN_AS_ROOT=1 \
+        LD_LIBRARY_PATH="$folder/out/unpacked/bitsweep/build/packed/lib" OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+        mpirun --oversubscribe -n 2 true
+    head -c 68M /dev/urandom >"$folder/libnccl.so.2"
+    gpu_check 1 --pack "$folder/large.tar.gz" --emulated --build "$fake" --nccl "$folder/libnccl.so.2"
+    check "what is large" grep -Eq '^[0-9]{5}[[:space:]].*/libnccl\.so\.2$' "$folder/stderr"
+    check "no large pack" test ! -e "$folder/large.tar.gz"
+else
+    echo "no Open MPI of Debian: packs are not checked"
+fi
 
 # ---- carried libraries ---------------------------------------------------------------------------
 
@@ -174,6 +203,9 @@ fi
 
 gpu_check 2 --minutes soon
 gpu_check 2 --unknown
+gpu_check 2 --part 3
+gpu_check 2 --pack pack.zip
+gpu_check 2 --emulated --build "$folder/none"
 if ! nvidia-smi -L >/dev/null 2>&1 && ! compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
     gpu_check 77
     says '^gpu_check.sh: no GPU here'

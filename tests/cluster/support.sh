@@ -115,12 +115,11 @@ search_cpu() {
 # same NAME RANKS SHARDS OPTIONS: the bytes of search_cpu from $folder/NAME.SHARDS on a device: $device, or one of
 # $kind. $folder/json is what it says.
 same() {
-    local name=$1 ranks=$2 shards=$3 what on=${device:-$kind}
+    local name=$1 ranks=$2 shards=$3 what on
+    on=${device:-$(device_for "$ranks")}
     shift 3
     what="$name, $ranks ranks, $shards shards, $*"
     if needs_emulator "$what"; then return; fi
-    # A host may have one GPU only.
-    if [[ $on == cuda ]] && ((ranks > 1)); then on=cuda:0; fi
     if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" "${asked[@]}" --quiet \
         --device "$on" --out "$folder/found" --force --json "$@" >"$folder/json" 2>"$folder/stderr" ||
         [[ -s $folder/stderr ]]; then
@@ -181,6 +180,12 @@ needs() {
     for file; do
         [[ -e $file ]] || { echo "$file is not built" && exit 77; }
     done
+}
+
+# device_for RANKS: what --device says for so many ranks on devices of `kind`. A host may have one GPU only, which
+# ranks share when they are told so.
+device_for() {
+    if [[ $kind == cuda ]] && (($1 > 1)); then echo cuda:0; else echo "$kind"; fi
 }
 
 # find_python: python is one that has NumPy; without one the test is skipped.
