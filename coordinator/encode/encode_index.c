@@ -187,7 +187,7 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
         .model = &job->model,
         .level = s->level,
         .progress = s->progress,
-        .measure = s->measure,
+        .checks_codes = s->checks_codes,
         .chooses_residuals = bsw_encode_chooses_residuals(s, &job->manifest)};
     return bsw_encode_train(&training, &job->manifest, err);
 }
