@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "coordinator/bitsweep_call.h"
-#include "coordinator/calibrate/code_check.h"
 #include "coordinator/calibrate/encode_calibrated.h"
 #include "shard/codecs/codec.h"
 
@@ -104,7 +103,7 @@ static enum bsw_status prepare(struct encode_call *c, const char *folder,
                                      .resume = asked->resume,
                                      .device = {.text = device, .most_bytes = asked->device_memory},
                                      .level = bsw_cpu_level_detect(),
-                                     .measure = asked->skip_check ? NULL : bsw_code_check_run,
+                                     .checks_codes = !asked->skip_check,
                                      .progress = &c->progress};
     BSW_TRY(bsw_library_check_threads(asked->threads, err));
     BSW_TRY(bsw_library_lend(rows, BSW_MEMORY_PREFIX "base", &c->rows, err));

@@ -220,8 +220,8 @@ shard/lists: common kernels
 shard/checks: common kernels shard/seam shard/codecs shard/host
 shard: common kernels shard
 coordinator/job: common kernels shard
-coordinator/search: common kernels shard coordinator/job coordinator/encode
-coordinator/encode: common kernels shard coordinator/job
+coordinator/search: common kernels shard coordinator/job
+coordinator/encode: common kernels shard coordinator/job coordinator/search
 coordinator/truth: common kernels shard coordinator/job
 coordinator/calibrate: common kernels shard coordinator/job coordinator/search coordinator/encode coordinator/truth
 coordinator/train: common kernels shard coordinator/job coordinator/encode

@@ -50,7 +50,7 @@ files=(common/rows/chunk_filters.c common/codes/code_layout.c common/rows/hdf5_s
     common/rows/source_name.c common/rows/synth.c common/rows/vector_layout.c common/rows/vectors.c
     kernels/rbe/rbe_model_file.c coordinator/search/query_source.c coordinator/train/rbe_checkpoint.c
     coordinator/plan/model_rates.c coordinator/job/sidecar.c coordinator/sweep/sweep_grid.c coordinator/sweep/sweep_plan.c
-    common/job/journal.c coordinator/encode/encode_journal.c coordinator/search/result_journal.c
+    common/job/journal.c coordinator/job/encode_journal.c coordinator/search/result_journal.c
     coordinator/truth/truth_journal.c
     coordinator/search/batch_merge.c coordinator/truth/truth_merge.c kernels/merge/merge_avx2.c
     kernels/merge/merge_avx512.c kernels/merge/merge_reference.c)

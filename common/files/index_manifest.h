@@ -65,7 +65,7 @@ struct bsw_manifest_lists {
 };
 
 // What a search of rows of the sample by their codes has found
-// (coordinator/calibrate/code_check.h), which people are told.
+// (coordinator/encode/code_check.h), which people are told.
 #define BSW_CODE_CHECK_K          10
 #define BSW_CODE_CHECK_CANDIDATES 50
 #define BSW_CODE_CHECK_LEAST      0.9 // a lower recall is worth a warning

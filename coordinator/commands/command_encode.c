@@ -4,7 +4,6 @@
 
 #include "common/base/process_memory.h"
 #include "coordinator/calibrate/calibrate_facts.h"
-#include "coordinator/calibrate/code_check.h"
 #include "coordinator/calibrate/encode_calibrated.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/facts.h"
@@ -119,7 +118,7 @@ static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *er
     s->code.has_scale = strcmp(o->scale, "auto") != 0;
     if (s->code.has_scale) BSW_TRY(bsw_number_parse("--scale", o->scale, &s->code.scale, err));
     BSW_TRY(bsw_encode_parse_lists(o->lists, &s->lists, err));
-    if (strcmp(o->check, "auto") == 0) s->measure = bsw_code_check_run;
+    s->checks_codes = strcmp(o->check, "auto") == 0;
     BSW_TRY(take_calibration(o, err));
     if (!o->stage) return BSW_OK;
     s->code.stage = strcmp(o->stage, "auto") == 0 ? BSW_STAGE_AUTO : BSW_STAGE_GIVEN;

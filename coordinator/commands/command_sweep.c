@@ -7,6 +7,7 @@
 #include "coordinator/job/metric_choice.h"
 #include "coordinator/search/search_settings.h"
 #include "coordinator/sweep/sweep_job.h"
+#include "coordinator/sweep/sweep_report.h"
 #include "shard/codecs/codec.h"
 
 struct sweep_options {
@@ -117,6 +118,13 @@ static void print_point(void *context, const char *name, const json_t *row)
 static void print_end(const char *folder, const struct bsw_sweep_outcome *outcome)
 {
     const struct bsw_sweep_points *points = &outcome->points;
+    const char *name;
+    json_t *index;
+    char note[512];
+    json_object_foreach(json_object_get(outcome->report, "indexes"), name, index)
+    {
+        if (bsw_sweep_index_note(name, index, note, sizeof note)) printf("%s\n", note);
+    }
     for (size_t i = 0; i < points->num_skips; i++)
         printf("%llu points left out: %s\n", (unsigned long long)points->skips[i].num_points,
                points->skips[i].reason);

@@ -3,40 +3,45 @@
 
 #include <math.h>
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/integer_hash.h"
+#include "common/base/memory.h"
 #include "common/base/parts.h"
-#include "common/codes/half.h"
+#include "common/files/list_order.h"
+#include "common/rows/memory_rows.h"
 #include "coordinator/job/different_rows.h"
-#include "kernels/encode/prepare_rows.h"
-#include "kernels/plane_scan/plane_scan.h"
-#include "shard/codecs/query_codes.h"
+#include "coordinator/job/memory_answers.h"
+#include "coordinator/search/search.h"
+#include "shard/codecs/sample.h"
+#include "shard/lists/list_assignment.h"
 
 #define MOST_ROWS    8192
-#define MOST_NUMBERS ((size_t)4 << 20) // fewer rows above 512 dims
-#define MOST_QUERIES 200
+#define MOST_WORK    ((uint64_t)20000000000) // rows * dims * dims, but 1000 rows
+#define MOST_QUERIES BSW_CODE_RECALL_MOST_QUERIES
 #define LEAST_ROWS   200
 #define LEAST_LISTS  64
 #define LIST_SEED    0x7265636du
 #define LANES        8
-#define TILE_ROWS    BSW_SAMPLE_TILE
+#define ROWS_NAME    BSW_MEMORY_PREFIX "rows of the sample"
+#define QUERIES_NAME BSW_MEMORY_PREFIX "queries of the sample"
 
 enum { K = BSW_CODE_RECALL_K };
 
 void bsw_code_recall_deinit(struct bsw_code_recall *measure)
 {
     bsw_free(&measure->rows);
+    bsw_free(&measure->queries);
     bsw_free(&measure->lists);
-    bsw_free(&measure->truth);
 }
 
 // ---- rows ----
 
 // What a pass over the sample takes rows by.
 struct choice {
-    struct bsw_sample *sample;
-    bsw_list_assigner *assigner; // of rows with their factors
+    struct bsw_sample sample;
+    bsw_list_assigner *assigner; // of rows with their factors; NULL: there are no lists
     struct bsw_different_rows different;
     uint32_t num_lists;
     size_t most;
@@ -47,7 +52,8 @@ struct choice {
 // from everywhere.
 static int is_taken(const struct choice *choice, uint64_t place, uint32_t list)
 {
-    uint64_t rows = choice->sample->num_rows, most = choice->most;
+    uint64_t rows = choice->sample.num_rows, most = choice->most;
+    if (list == BSW_NO_LIST) return 0;
     if (rows <= most) return 1;
     if (choice->num_lists >= LEAST_LISTS) return bsw_hash2(LIST_SEED, list) % rows < most;
     return bsw_part_first(most, place, rows) != bsw_part_first(most, place + 1, rows);
@@ -56,16 +62,18 @@ static int is_taken(const struct choice *choice, uint64_t place, uint32_t list)
 static void take_tile(struct bsw_code_recall *measure, struct choice *choice, const float *rows,
                       const float *factors, size_t num)
 {
-    uint32_t lists[BSW_SAMPLE_TILE], dims = measure->dims;
+    uint32_t lists[BSW_SAMPLE_TILE] = {0}, dims = measure->dims;
     float *tile = measure->rows + measure->num_rows * dims; // the first of which stay
     for (size_t i = 0; i < num * dims; i++) tile[i] = rows[i] * factors[i / dims];
     const struct bsw_list_assignment assignment = {.rows = tile, .num_rows = num, .lists = lists};
-    bsw_list_assigner_assign(choice->assigner, &assignment);
+    if (choice->assigner) bsw_list_assigner_assign(choice->assigner, &assignment);
     for (size_t r = 0; r < num && measure->num_rows < choice->most; r++) {
         float *to = measure->rows + measure->num_rows * dims;
-        if (!is_taken(choice, choice->place++, lists[r]) || lists[r] == BSW_NO_LIST ||
-            !bsw_different_rows_add(&choice->different, BSW_VECTOR_FLOAT32, tile + r * dims))
+        if (!is_taken(choice, choice->place++, lists[r])) continue;
+        if (!bsw_different_rows_add(&choice->different, BSW_VECTOR_FLOAT32, tile + r * dims)) {
+            measure->num_copies++;
             continue;
+        }
         memmove(to, tile + r * dims, dims * sizeof *to);
         measure->lists[measure->num_rows++] = lists[r];
     }
@@ -74,30 +82,33 @@ static void take_tile(struct bsw_code_recall *measure, struct choice *choice, co
 static enum bsw_status take_rows(struct bsw_code_recall *measure, struct choice *choice,
                                  struct bsw_error *err)
 {
-    bsw_sample_rewind(choice->sample, "training, residuals");
+    bsw_sample_rewind(&choice->sample, "rows that codes are measured by");
     for (;;) {
         const float *rows;
         float factors[BSW_SAMPLE_TILE];
         size_t num;
-        BSW_TRY(bsw_sample_next(choice->sample, &rows, factors, &num, err));
+        BSW_TRY(bsw_sample_next(&choice->sample, &rows, factors, &num, err));
         if (num == 0) return BSW_OK;
         take_tile(measure, choice, rows, factors, num);
     }
 }
 
-static enum bsw_status choose_rows(struct bsw_code_recall *measure,
-                                   const struct bsw_manifest *manifest, struct bsw_sample *sample,
-                                   size_t most, struct bsw_error *err)
+// Of all good rows, those that lie far out, too.
+static enum bsw_status choose_rows(struct bsw_code_recall *measure, const bsw_vectors *vectors,
+                                   const struct bsw_manifest *manifest, struct choice *choice,
+                                   struct bsw_progress *progress, struct bsw_error *err)
 {
-    struct choice choice = {.sample = sample, .num_lists = manifest->lists.count, .most = most};
-    enum bsw_status status = bsw_different_rows_init(&choice.different, measure->metric,
-                                                     measure->level, measure->dims, most, err);
-    if (status == BSW_OK)
+    BSW_TRY(bsw_sample_create(vectors, measure->metric, measure->level, &choice->sample, err));
+    choice->sample.progress = progress;
+    enum bsw_status status = bsw_different_rows_init(
+        &choice->different, measure->metric, measure->level, measure->dims, choice->most, err);
+    if (status == BSW_OK && choice->num_lists > 0)
         status = bsw_list_assigner_open_lists(manifest, BSW_VECTOR_FLOAT32, measure->dims,
-                                              measure->level, &choice.assigner, err);
-    if (status == BSW_OK) status = take_rows(measure, &choice, err);
-    bsw_list_assigner_close(&choice.assigner);
-    bsw_different_rows_deinit(&choice.different);
+                                              measure->level, &choice->assigner, err);
+    if (status == BSW_OK) status = take_rows(measure, choice, err);
+    bsw_list_assigner_close(&choice->assigner);
+    bsw_different_rows_deinit(&choice->different);
+    bsw_sample_deinit(&choice->sample);
     return status;
 }
 
@@ -109,9 +120,10 @@ static size_t row_of_query(const struct bsw_code_recall *measure, size_t query)
 }
 
 // In lanes, so that the compiler takes several at once.
-static double exact_key(const struct bsw_code_recall *measure, const float *query, const float *row)
+static double exact_key(const struct bsw_code_recall *measure, const float *query, size_t place)
 {
     double sums[LANES] = {0}, sum = 0;
+    const float *row = measure->rows + place * measure->dims;
     int is_l2 = measure->metric == BSW_METRIC_L2;
     for (uint32_t first = 0; first < measure->dims; first += LANES) {
         uint32_t num = measure->dims - first < LANES ? measure->dims - first : LANES;
@@ -124,216 +136,165 @@ static double exact_key(const struct bsw_code_recall *measure, const float *quer
     return sum;
 }
 
-// The best rows of a query but for itself, the first of equals.
-static void find_neighbours(const struct bsw_code_recall *measure, size_t query)
+// The key of the K-th best row of a query but for itself.
+static double find_limit(const struct bsw_code_recall *measure, size_t query)
 {
-    uint32_t *best = measure->truth + query * K;
-    size_t own = row_of_query(measure, query), num = 0;
-    double keys[K];
+    size_t own = row_of_query(measure, query);
+    double best[K];
+    for (int i = 0; i < K; i++) best[i] = -INFINITY;
     for (size_t row = 0; row < measure->num_rows; row++) {
         if (row == own) continue;
-        double key = exact_key(measure, measure->rows + own * measure->dims,
-                               measure->rows + row * measure->dims);
-        size_t place = num;
-        while (place > 0 && keys[place - 1] < key) place--;
-        if (place == K) continue;
-        for (size_t i = num < K ? num++ : K - 1; i > place; i--)
-            keys[i] = keys[i - 1], best[i] = best[i - 1];
-        keys[place] = key, best[place] = (uint32_t)row;
+        double key = exact_key(measure, measure->queries + query * measure->dims, row);
+        int place = K;
+        for (; place > 0 && best[place - 1] < key; place--)
+            if (place < K) best[place] = best[place - 1];
+        if (place < K) best[place] = key;
+    }
+    return best[K - 1];
+}
+
+// Queries are rows, which are left out of their own answers.
+static void take_queries(struct bsw_code_recall *measure)
+{
+    uint32_t dims = measure->dims;
+    if (measure->num_rows < LEAST_ROWS) return;
+    measure->num_queries = MOST_QUERIES;
+#pragma omp parallel for schedule(dynamic)
+    for (size_t q = 0; q < measure->num_queries; q++) {
+        memcpy(measure->queries + q * dims, measure->rows + row_of_query(measure, q) * dims,
+               dims * sizeof *measure->queries);
+        measure->limits[q] = find_limit(measure, q);
     }
 }
 
-enum bsw_status bsw_code_recall_init(struct bsw_code_recall *measure,
-                                     const struct bsw_manifest *manifest, struct bsw_sample *sample,
+_Static_assert(MOST_QUERIES <= LEAST_ROWS, "every query is a row of its own");
+
+enum bsw_status bsw_code_recall_init(struct bsw_code_recall *measure, const bsw_vectors *vectors,
+                                     const struct bsw_manifest *manifest, int has_lists,
+                                     enum bsw_cpu_level level, struct bsw_progress *progress,
                                      struct bsw_error *err)
 {
-    uint32_t dims = bsw_vectors_dims(sample->vectors);
-    size_t most = MOST_NUMBERS / dims < MOST_ROWS ? MOST_NUMBERS / dims : MOST_ROWS;
-    *measure = (struct bsw_code_recall){
-        .metric = manifest->metric, .level = sample->level, .kernels = sample->table, .dims = dims};
-    BSW_TRY(bsw_allocate(&measure->rows, most + TILE_ROWS, dims * sizeof(float), "sample", err));
-    BSW_TRY(bsw_allocate(&measure->lists, most, sizeof *measure->lists, "sample", err));
-    BSW_TRY(bsw_allocate(&measure->truth, (size_t)MOST_QUERIES * K, sizeof *measure->truth,
+    uint32_t dims = bsw_vectors_dims(vectors);
+    uint64_t most = MOST_WORK / ((uint64_t)dims * dims);
+    struct choice choice = {.num_lists = has_lists ? manifest->lists.count : 0};
+    choice.most = most < 1000 ? 1000 : most < MOST_ROWS ? (size_t)most : MOST_ROWS;
+    *measure = (struct bsw_code_recall){.metric = manifest->metric, .level = level, .dims = dims};
+    BSW_TRY(bsw_allocate(&measure->rows, choice.most + BSW_SAMPLE_TILE, dims * sizeof(float),
                          "sample", err));
-    BSW_TRY(choose_rows(measure, manifest, sample, most, err));
-    if (measure->num_rows < LEAST_ROWS) measure->num_rows = 0;
-    measure->num_queries = measure->num_rows < MOST_QUERIES ? measure->num_rows : MOST_QUERIES;
-#pragma omp parallel for schedule(dynamic)
-    for (size_t q = 0; q < measure->num_queries; q++) find_neighbours(measure, q);
+    BSW_TRY(bsw_allocate(&measure->queries, MOST_QUERIES, dims * sizeof(float), "sample", err));
+    BSW_TRY(bsw_allocate(&measure->lists, choice.most, sizeof *measure->lists, "sample", err));
+    BSW_TRY(choose_rows(measure, vectors, manifest, &choice, progress, err));
+    take_queries(measure);
     return BSW_OK;
 }
 
-// ---- codes ----
+// ---- the search ----
 
-// The rows as codes, and what a thread needs to code a query and to compare it with them.
-struct coded_rows {
-    const struct bsw_code_recall *measure;
-    struct bsw_manifest manifest; // a copy with one shard, which borrows
-    struct bsw_shard_entry entry;
-    struct bsw_code_arrays arrays; // in block
-    size_t num_bundles;
-    void *block;
-    uint32_t query_bits;
-    size_t query_words, num_places;
-    struct bsw_buffer scratch; // of all threads
-    size_t scratch_bytes;      // of one
-    int32_t *dots;             // [threads][places]
-    float *keys;               // [threads][places]
-};
-
-static enum bsw_status lay_out(struct coded_rows *coded, struct bsw_error *err)
+// An index of the rows alone, in memory. Arrays are borrowed but for its shards.
+static enum bsw_status make_small(const struct bsw_code_recall *measure,
+                                  const struct bsw_manifest *manifest, struct bsw_manifest *small,
+                                  struct bsw_error *err)
 {
-    const struct bsw_code_recall *measure = coded->measure;
-    struct bsw_manifest *manifest = &coded->manifest;
-    struct bsw_shard_shape shape;
-    coded->entry = (struct bsw_shard_entry){.num_rows = measure->num_rows};
-    manifest->shards = &coded->entry;
-    manifest->num_shards = 1;
-    manifest->lists.count = 0; // places are rows
-    bsw_shard_shape_init(&shape, manifest, 0);
-    coded->num_bundles = (measure->num_rows + BSW_BUNDLE_ROWS - 1) / BSW_BUNDLE_ROWS;
-    BSW_TRY(bsw_allocate_zero(&coded->block, coded->num_bundles, shape.bundle_bytes, "codes", err));
-    bsw_code_arrays_in_block(&shape, coded->block, coded->num_bundles, &coded->arrays);
-    BSW_TRY(bsw_codec_query_bits(manifest, "", 0, &coded->query_bits, err));
-    coded->query_words = bsw_query_words(manifest, coded->query_bits);
-    size_t tile = manifest->codec->table->tile_scratch_bytes(manifest, TILE_ROWS),
-           query = bsw_align_size(coded->query_words * sizeof(uint32_t), BSW_ALIGNMENT_BYTES) +
-                   bsw_query_scratch_bytes(manifest),
-           threads = (size_t)omp_get_max_threads();
-    coded->scratch_bytes = bsw_align_size(tile > query ? tile : query, BSW_ALIGNMENT_BYTES);
-    BSW_TRY(bsw_buffer_reserve(&coded->scratch, threads * coded->scratch_bytes, err));
-    coded->num_places = coded->num_bundles * BSW_BUNDLE_ROWS;
-    BSW_TRY(bsw_allocate(&coded->dots, threads * coded->num_places, sizeof(int32_t), "keys", err));
-    return bsw_allocate(&coded->keys, threads * coded->num_places, sizeof(float), "keys", err);
+    *small = *manifest;
+    small->first_row = 0;
+    small->num_rows = small->source_rows = measure->num_rows;
+    small->dropped_rows = 0;
+    small->num_known = 0;
+    small->known = NULL;
+    small->num_shards = 0;
+    small->shards = NULL;
+    small->calibration = (struct bsw_calibration){0};
+    small->source_is_copied = 0;
+    small->source_type = BSW_VECTOR_FLOAT32;
+    snprintf(small->source_path, sizeof small->source_path, "%s", ROWS_NAME);
+    small->lists.has_ordered_vectors = 0;
+    if (!small->lists.is_residual) small->lists = (struct bsw_manifest_lists){0};
+    BSW_TRY(bsw_manifest_cut_shards(small, 1, err));
+    if (small->lists.count == 0) return BSW_OK;
+    return bsw_list_order_count(measure->lists, measure->num_rows, small->lists.count,
+                                &small->shards[0].num_places, err);
 }
 
-static void *own_scratch(const struct coded_rows *coded)
+static enum bsw_status search(const struct bsw_code_recall *measure,
+                              const struct bsw_manifest *small, uint32_t k,
+                              struct bsw_results *found, struct bsw_error *err)
 {
-    return coded->scratch.data + (size_t)omp_get_thread_num() * coded->scratch_bytes;
+    struct bsw_transport alone = {0};
+    struct bsw_search search = {0};
+    const struct bsw_search_sink sink = {.answers = bsw_memory_sink(found)};
+    const struct bsw_search_run run = {
+        .queries = QUERIES_NAME, .query_rows = BSW_ALL_ROWS, .repeat = 1, .sink = &sink};
+    const struct bsw_search_options options = {
+        .manifest = small,
+        .request = {.k = k,
+                    .oversample = 1,
+                    .batch = MOST_QUERIES,
+                    .probe = small->lists.count > 0 ? BSW_PROBE_ALL : 0,
+                    .merge = BSW_MERGE_GATHER,
+                    .level = measure->level,
+                    .num_threads = omp_get_max_threads()},
+        .device.text = "cpu",
+        .overlap = BSW_OVERLAP_OFF,
+        .is_unchecked = 1};
+    bsw_transport_local_init(&alone);
+    enum bsw_status status = bsw_search_open(&search, &alone, &options, err);
+    if (status == BSW_OK) status = bsw_search_run(&search, &run, err);
+    bsw_search_close(&search);
+    bsw_transport_close(&alone, 0);
+    return status;
 }
 
-static void encode_tile(const struct coded_rows *coded, size_t first)
+static enum bsw_status search_rows(const struct bsw_code_recall *measure,
+                                   const struct bsw_manifest *small, uint32_t k,
+                                   struct bsw_results *found, struct bsw_error *err)
 {
-    const struct bsw_code_recall *measure = coded->measure;
-    size_t left = measure->num_rows - first;
-    float factors[TILE_ROWS];
-    for (size_t r = 0; r < TILE_ROWS; r++) factors[r] = 1;
-    const struct bsw_codec_tile tile = {
-        .manifest = &coded->manifest,
-        .kernels = measure->kernels,
-        .num_rows = left < TILE_ROWS ? left : TILE_ROWS,
-        .rows = measure->rows + first * measure->dims,
-        .factors = factors,
-        .scratch = own_scratch(coded),
-        .lists = coded->manifest.lists.is_residual ? measure->lists + first : NULL};
-    coded->manifest.codec->table->encode_tile(&tile, &coded->arrays, first / BSW_BUNDLE_ROWS);
+    struct bsw_memory_rows rows = {.name = ROWS_NAME,
+                                   .numbers = measure->rows,
+                                   .type = BSW_VECTOR_FLOAT32,
+                                   .dims = measure->dims,
+                                   .num_rows = measure->num_rows},
+                           queries = rows;
+    queries.name = QUERIES_NAME;
+    queries.numbers = measure->queries;
+    queries.num_rows = measure->num_queries;
+    BSW_TRY(bsw_memory_rows_lend(&rows, err));
+    enum bsw_status status = bsw_memory_rows_lend(&queries, err);
+    if (status == BSW_OK) status = search(measure, small, k, found, err);
+    bsw_memory_rows_take_back(&queries);
+    bsw_memory_rows_take_back(&rows);
+    return status;
 }
 
-// A query as keys of residuals lack its products: with its factor, and what it is centred by.
-struct lacking_query {
-    const float *row, *center; // center NULL: keys lack nothing
-    double factor;
-};
-
-static struct lacking_query lacking(const struct coded_rows *coded, const float *row)
+static uint32_t count_found(const struct bsw_code_recall *measure, const struct bsw_results *answer,
+                            size_t query, uint32_t candidates)
 {
-    const struct bsw_manifest *manifest = &coded->manifest;
-    struct lacking_query query = {.row = row, .factor = 1};
-    if (manifest->lists.is_residual) query.center = manifest->codec->table->center(manifest);
-    if (query.center && manifest->metric == BSW_METRIC_IP)
-        query.factor = (double)bsw_ip_query_factor(query.center, row, coded->measure->dims);
-    return query;
-}
-
-// What the key of a row lacks.
-static float addition(const struct coded_rows *coded, const struct lacking_query *query, size_t row)
-{
-    const struct bsw_code_recall *measure = coded->measure;
-    const float *centroid =
-        coded->manifest.lists.centroids + (size_t)measure->lists[row] * measure->dims;
-    double sums[LANES] = {0}, sum = 0;
-    for (uint32_t first = 0; first < measure->dims; first += LANES) {
-        uint32_t num = measure->dims - first < LANES ? measure->dims - first : LANES;
-        for (uint32_t i = 0; i < num; i++) {
-            double center = query->center[first + i];
-            sums[i] += ((double)query->row[first + i] * query->factor - center) *
-                       ((double)centroid[first + i] - center);
-        }
-    }
-    for (uint32_t i = 0; i < LANES; i++) sum += sums[i];
-    return (float)(measure->metric == BSW_METRIC_L2 ? 2 * sum : sum);
-}
-
-// The coded query with all rows.
-static void multiply(const struct coded_rows *coded, const uint32_t *words, int32_t *dots)
-{
-    const struct bsw_code_layout *layout = &coded->manifest.layout;
-    const struct bsw_plane_scan_table *scan = bsw_plane_scan_table_get(coded->measure->level);
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        const struct bsw_segment *segment = &layout->segments[s];
-        scan->dots(segment, bsw_all_words(segment), coded->arrays.planes[s], coded->num_bundles,
-                   words, coded->query_bits, s > 0, dots);
-        words += (size_t)segment->words * coded->query_bits;
-    }
-}
-
-static void find_keys(const struct coded_rows *coded, size_t own, int32_t *dots, float *keys)
-{
-    const struct bsw_code_recall *measure = coded->measure;
-    const float *row = measure->rows + own * measure->dims;
-    struct lacking_query query = lacking(coded, row);
-    uint32_t *words = own_scratch(coded);
-    size_t word_bytes = bsw_align_size(coded->query_words * sizeof(uint32_t), BSW_ALIGNMENT_BYTES);
-    union bsw_query_number number;
-    struct bsw_value_terms value;
-    memset(words, 0, word_bytes);
-    bsw_query_encode(measure->kernels, &coded->manifest, row, 1, coded->query_bits, words, &number,
-                     &value, (unsigned char *)words + word_bytes);
-    multiply(coded, words, dots);
-    for (size_t r = 0; r < measure->num_rows; r++) {
-        float scaled = bsw_half_to_float(coded->arrays.scales[r]) * (float)dots[r];
-        keys[r] = fmaf(number.scale, scaled, coded->arrays.biases[r]);
-        if (query.center) keys[r] += addition(coded, &query, r);
-    }
-}
-
-// Neighbours of a query that fewer rows precede than there are candidates.
-static uint64_t count_found(const struct coded_rows *coded, size_t query)
-{
-    const struct bsw_code_recall *measure = coded->measure;
+    const int64_t *ids = answer->ids + query * answer->k;
     size_t own = row_of_query(measure, query);
-    float *keys = coded->keys + (size_t)omp_get_thread_num() * coded->num_places;
-    int32_t *dots = coded->dots + (size_t)omp_get_thread_num() * coded->num_places;
-    uint64_t found = 0;
-    find_keys(coded, own, dots, keys);
-    for (int i = 0; i < K; i++) {
-        uint32_t row = measure->truth[query * K + (size_t)i];
-        size_t before = 0;
-        for (size_t r = 0; r < measure->num_rows; r++)
-            before += r != own && (keys[r] > keys[row] || (keys[r] == keys[row] && r < row));
-        found += before < BSW_CODE_RECALL_CANDIDATES;
+    uint32_t num = 0, found = 0;
+    for (size_t i = 0; i < answer->k && num < candidates; i++) {
+        if (ids[i] < 0 || (size_t)ids[i] == own) continue;
+        found += exact_key(measure, measure->queries + query * measure->dims, (size_t)ids[i]) >=
+                 measure->limits[query];
+        num++;
     }
-    return found;
+    return found < K ? found : K;
 }
 
 enum bsw_status bsw_code_recall_of(const struct bsw_code_recall *measure,
-                                   const struct bsw_manifest *manifest, double *out,
-                                   struct bsw_error *err)
+                                   const struct bsw_manifest *manifest, uint32_t candidates,
+                                   double *out, struct bsw_error *err)
 {
-    struct coded_rows coded = {.measure = measure, .manifest = *manifest};
+    struct bsw_manifest small;
+    struct bsw_results answer = {0};
     uint64_t found = 0;
-    enum bsw_status status = lay_out(&coded, err);
+    enum bsw_status status = make_small(measure, manifest, &small, err);
+    if (status == BSW_OK) status = search_rows(measure, &small, candidates + 1, &answer, err);
     if (status == BSW_OK) {
-#pragma omp parallel for schedule(dynamic)
-        for (size_t first = 0; first < measure->num_rows; first += TILE_ROWS)
-            encode_tile(&coded, first);
-#pragma omp parallel for schedule(dynamic) reduction(+ : found)
-        for (size_t q = 0; q < measure->num_queries; q++) found += count_found(&coded, q);
+        for (size_t q = 0; q < measure->num_queries; q++)
+            found += count_found(measure, &answer, q, candidates);
         *out = (double)found / (double)(measure->num_queries * K);
     }
-    bsw_free(&coded.block);
-    bsw_free(&coded.dots);
-    bsw_free(&coded.keys);
-    bsw_buffer_deinit(&coded.scratch);
+    bsw_free(&small.shards);
+    bsw_results_deinit(&answer);
     return status;
 }

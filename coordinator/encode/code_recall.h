@@ -1,40 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well codes order rows: measured on rows of the sample with others of them as queries, before
-// anything is encoded. Whether codes of residuals are the better ones depends on metric and data
-// (docs/lists.md); so encode trains both and asks this.
+// How many neighbours codes find: measured on rows of the sample with others of them as queries,
+// before anything is encoded. It decides between codes of rows and of residuals (docs/lists.md),
+// and is what people are told of the codes (code_check.h).
 #ifndef BITSWEEP_COORDINATOR_CODE_RECALL_H
 #define BITSWEEP_COORDINATOR_CODE_RECALL_H
 
+#include "common/base/cpu_level.h"
 #include "common/files/index_manifest.h"
-#include "shard/codecs/sample.h"
+#include "common/job/progress.h"
+#include "common/rows/vectors.h"
 
-#define BSW_CODE_RECALL_K          10
-#define BSW_CODE_RECALL_CANDIDATES 10
+#define BSW_CODE_RECALL_K            10
+#define BSW_CODE_RECALL_MOST_QUERIES 200
 
-// Rows of the sample that all differ: all of some lists, or of few lists from everywhere. None
-// where there are too few.
+// Rows of the sample that all differ. num_queries 0: they are too few.
 struct bsw_code_recall {
     enum bsw_metric metric;
     enum bsw_cpu_level level;
-    const struct bsw_encode_table *kernels;
     uint32_t dims;
-    size_t num_rows, num_queries; // queries are rows
-    float *rows;                  // [num_rows][dims], with their factors
-    uint32_t *lists;              // [num_rows]
-    uint32_t *truth;              // [num_queries][BSW_CODE_RECALL_K]: rows, exact
+    size_t num_rows, num_copies, num_queries; // copies of rows that were left out; queries are rows
+    float *rows;                              // [num_rows][dims], with their factors
+    float *queries;                           // [num_queries][dims]
+    uint32_t *lists;                          // [num_rows], with has_lists
+    // [num_queries]: exact, of the last true neighbour. The product, or under l2 the squared
+    // distance, negative.
+    double limits[BSW_CODE_RECALL_MOST_QUERIES];
 };
 
-// manifest: metric and lists with centroids. sample: a pass of it, of rows as they are. deinit also
-// after an error; it accepts {0}.
-enum bsw_status bsw_code_recall_init(struct bsw_code_recall *measure,
-                                     const struct bsw_manifest *manifest, struct bsw_sample *sample,
+// vectors: the rows to be coded. manifest: metric, and with has_lists lists with centroids: codes
+// of residuals will be measured, too. Up to BSW_SAMPLE_ROWS rows are read, some 8,192 stay. Rank 0
+// alone, with all OpenMP threads. deinit also after an error; it accepts {0}.
+enum bsw_status bsw_code_recall_init(struct bsw_code_recall *measure, const bsw_vectors *vectors,
+                                     const struct bsw_manifest *manifest, int has_lists,
+                                     enum bsw_cpu_level level, struct bsw_progress *progress,
                                      struct bsw_error *err);
 void bsw_code_recall_deinit(struct bsw_code_recall *measure);
 
-// The share of a query's true neighbours that is among its first candidates by key. manifest:
-// trained, of a codec with planes and scales; its codes are residuals where it says so.
+// The share of the queries' true neighbours that is among their first candidates by code; of rows
+// that are equally near any will do. manifest: trained. The rows are coded and searched as in an
+// index: the figure is the same for any number of threads and on every level.
 enum bsw_status bsw_code_recall_of(const struct bsw_code_recall *measure,
-                                   const struct bsw_manifest *manifest, double *out,
-                                   struct bsw_error *err);
+                                   const struct bsw_manifest *manifest, uint32_t candidates,
+                                   double *out, struct bsw_error *err);
 
 #endif

@@ -13,10 +13,10 @@
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/encode/encode_fields.h"
-#include "coordinator/encode/encode_journal.h"
 #include "coordinator/encode/encode_pass.h"
-#include "coordinator/encode/index_folder.h"
 #include "coordinator/job/command_files.h"
+#include "coordinator/job/encode_journal.h"
+#include "coordinator/job/index_folder.h"
 #include "coordinator/job/metric_choice.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/job/setting_checks.h"
@@ -187,7 +187,7 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
         .model = &job->model,
         .level = s->level,
         .progress = s->progress,
-        .measure = s->measure,
+        .checks_codes = s->checks_codes,
         .chooses_residuals = bsw_encode_chooses_residuals(s, &job->manifest)};
     return bsw_encode_train(&training, &job->manifest, err);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains codes on rank 0: everything the manifest says of them, from a sample of the rows or the
 // model. Where that is left to the data, codes are trained twice, as residuals and not, and the
-// better ones stay; so are codes that find little of a sample, where the codec has another way.
+// better ones stay; so are codes that a check finds poor, where the codec has another way.
 #ifndef BITSWEEP_COORDINATOR_ENCODE_TRAINING_H
 #define BITSWEEP_COORDINATOR_ENCODE_TRAINING_H
 
@@ -14,21 +14,14 @@
 // Another way to train has to find so much more of the sample than the usual one.
 #define BSW_VARIANT_MARGIN 0.01
 
-// Sets manifest->check of codes whose training is done, on rank 0:
-// coordinator/calibrate/code_check.h.
-typedef enum bsw_status (*bsw_code_measure)(const bsw_vectors *vectors,
-                                            const struct bsw_sample_far *far,
-                                            enum bsw_cpu_level level, struct bsw_manifest *manifest,
-                                            struct bsw_error *err);
-
 struct bsw_encode_training {
     const bsw_vectors *vectors;
     const struct bsw_codec_settings *code;
     const struct bsw_codec_model *model;
     enum bsw_cpu_level level;
     struct bsw_progress *progress;
-    bsw_code_measure measure; // NULL: nothing is measured
-    int chooses_residuals;    // else as the manifest says
+    int checks_codes;      // sets manifest->check: code_check.h
+    int chooses_residuals; // else as the manifest says
 };
 
 // manifest: metric, codec, lists with their centroids.

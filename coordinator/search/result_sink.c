@@ -3,8 +3,8 @@
 
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
-#include "coordinator/encode/index_folder.h"
 #include "coordinator/job/command_files.h"
+#include "coordinator/job/index_folder.h"
 #include "coordinator/search/selection_settings.h"
 
 static void add_selection(const struct bsw_selection_settings *selection,

@@ -293,6 +293,7 @@ static enum bsw_status report(struct sweep_job *job, struct bsw_error *err)
     struct bsw_sweep_report report = {.run = &job->run,
                                       .points = &job->outcome->points,
                                       .rows = job->journal.rows,
+                                      .indexes = job->journal.indexes,
                                       .num_rows = job->num_rows};
     BSW_TRY(bsw_sweep_report_write(&report, err));
     job->outcome->report = report.json;

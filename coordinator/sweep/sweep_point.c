@@ -113,11 +113,12 @@ int bsw_sweep_has_index(const struct bsw_sweep_run *run, const struct bsw_sweep_
 static json_t *describe_index(const struct bsw_sweep_found *found, double learning_seconds)
 {
     const struct bsw_encode_stats *s = &found->index;
-    return json_pack("{s:f, s:b, s:f, s:I, s:f, s:f, s:I}", "bits", s->bits, "residual",
+    return json_pack("{s:f, s:b, s:f, s:I, s:f, s:f, s:I, s:f, s:s}", "bits", s->bits, "residual",
                      s->is_residual, "bytes_per_vector", s->bytes_per_vector, "index_bytes",
                      (json_int_t)s->index_bytes, "train_seconds",
                      s->train_seconds + s->lists_seconds + learning_seconds, "encode_seconds",
-                     s->encode_seconds, "peak_memory_bytes", (json_int_t)found->index_peak_bytes);
+                     s->encode_seconds, "peak_memory_bytes", (json_int_t)found->index_peak_bytes,
+                     "check_recall", s->check.recall, "check_cause", s->check.cause);
 }
 
 // The model of codec rbe, from the corpus alone, with codes as wide as rows; replaces the file.

@@ -10,6 +10,17 @@
 
 #include "common/base/cpu_model.h"
 
+int bsw_sweep_index_note(const char *name, const json_t *index, char *text, size_t bytes)
+{
+    const char *cause = json_string_value(json_object_get(index, "check_cause"));
+    double recall = json_number_value(json_object_get(index, "check_recall"));
+    if (!cause || !cause[0]) return 0;
+    snprintf(text, bytes, "%s: index-%s: %d-recall@%d of the sample %.4f: %s",
+             recall < BSW_CODE_CHECK_LEAST ? "warning" : "note", name, BSW_CODE_CHECK_K,
+             BSW_CODE_CHECK_CANDIDATES, recall, cause);
+    return 1;
+}
+
 // ---- sweep.json ----
 
 // Names with bytes that are not UTF-8 are told without them.
@@ -69,9 +80,9 @@ static json_t *describe(const struct bsw_sweep_report *r)
                                         "points", (json_int_t)r->points->skips[i].num_points));
     for (int i = 0; i < settings->num_arguments; i++)
         json_array_append_new(arguments, text_of(settings->arguments[i]));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "environment", describe_environment(r),
-                     "arguments", arguments, "job", describe_job(r), "columns", columns, "rows",
-                     rows, "left_out", skips);
+    return json_pack("{s:o, s:o, s:o, s:o, s:O, s:o, s:o}", "environment", describe_environment(r),
+                     "arguments", arguments, "job", describe_job(r), "columns", columns, "indexes",
+                     r->indexes, "rows", rows, "left_out", skips);
 }
 
 static enum bsw_status print_json(FILE *out, void *report, struct bsw_error *err)
@@ -195,6 +206,20 @@ static void print_columns(FILE *out)
                 bsw_sweep_columns[c].help);
 }
 
+static void print_notes(FILE *out, const struct bsw_sweep_report *r)
+{
+    const char *name;
+    json_t *index;
+    char text[512];
+    json_object_foreach(r->indexes, name, index)
+    {
+        if (!bsw_sweep_index_note(name, index, text, sizeof text)) continue;
+        fputs("<p>", out);
+        print_escaped(out, text);
+        fputs("</p>\n", out);
+    }
+}
+
 // What stands for {{NAME}} in the template: a part of the page, facts of sweep.json, or a plot.
 static enum bsw_status print_part(FILE *out, const struct bsw_sweep_report *r, const char *name,
                                   struct bsw_error *err)
@@ -214,6 +239,8 @@ static enum bsw_status print_part(FILE *out, const struct bsw_sweep_report *r, c
         print_rows(out, r);
     else if (strcmp(name, "left out") == 0)
         print_left_out(out, r->points);
+    else if (strcmp(name, "notes") == 0)
+        print_notes(out, r);
     else if (strcmp(name, "columns of the table") == 0)
         print_columns(out);
     else if (facts)

@@ -9,11 +9,15 @@
 struct bsw_sweep_report {
     const struct bsw_sweep_run *run;
     const struct bsw_sweep_points *points;
-    json_t *rows; // by name
+    json_t *rows, *indexes; // by name
     uint64_t num_rows;
     json_t *json;  // out: what sweep.json has; the caller drops the reference
     int has_plots; // out: 0: gnuplot is missing
 };
+
+// What the check of its codes (encode/code_check.h) has to say of an index, as sweep.json has it;
+// 0: nothing.
+int bsw_sweep_index_note(const char *name, const json_t *index, char *text, size_t bytes);
 
 // All but the CSV.
 enum bsw_status bsw_sweep_report_write(struct bsw_sweep_report *report, struct bsw_error *err);

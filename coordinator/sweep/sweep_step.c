@@ -63,6 +63,7 @@ static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bs
         .lists = step->lists,
         .residuals = step->residuals,
         .force = 1,
+        .checks_codes = 1,
         .device.text = encode_device(team, step, codec),
         .level = team->settings->level};
     bsw_process_peak_reset();

@@ -288,6 +288,32 @@ check "one place" "${sweep_by[@]}" near
 cp stdout said
 check "is said" grep -q '^the ground truth is not exact: [1-9] rows of the first answers are nearer' said
 
+# ---- indexes are those that encode makes, with what a check of their codes leads to ----
+
+"$program" synth --count 3000 --dims 96 --spectrum 0.625 --out steep.fbin --queries 20 --queries-out steep-q.fbin --quiet
+mkdir made # as deep as the indexes of a sweep, since an index says where its source is
+encode_steep=("$program" encode --base steep.fbin --metric l2 --bits 1 --check)
+check "encode" "${encode_steep[@]}" auto --index made/encoded
+cp stdout said
+check "another way to train wins" grep -q '32x3,64x0' said
+check "which needs the check" "${encode_steep[@]}" off --index made/unchecked
+cp stdout said
+check "as nothing else" grep -q ', 96x1:' said
+check "sweep" "$program" sweep --base steep.fbin --queries steep-q.fbin --metric l2 --bits 1 --oversample 1 --repeat 1 \
+    --folder steep
+for file in manifest.pb shard-00000-of-00001.codes; do
+    check "the same $file" cmp made/encoded/$file steep/index-saq-1/$file
+done
+check "good codes have no warning" test "$(grep -c '^warning' stdout || true)" = 0
+"$program" synth --count 1000 --dims 64 --out cloud.fbin --queries 20 --queries-out cloud-q.fbin --quiet
+check "poor codes" "$program" sweep --base cloud.fbin --queries cloud-q.fbin --metric l2 --bits 1 --oversample 1 \
+    --repeat 1 --folder cloud
+cp stdout said
+warning='warning: index-saq-1: 10-recall@50 of the sample 0\.[0-9]+: too few bits'
+check "have one" grep -qE "^$warning" said
+check "in the report, too" grep -qE "^<p>$warning" cloud/report.html
+check "and in the JSON" grep -qE '"check_cause": "too few bits' cloud/sweep.json
+
 # ---- the report ----
 
 check "JSON with all rows" test "$(grep -c '"loss_refinement": [0-9]' a/sweep.json)" = 16

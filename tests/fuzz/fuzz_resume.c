@@ -11,7 +11,7 @@
 
 #include "common/base/file.h"
 #include "common/codes/result_order.h"
-#include "coordinator/encode/encode_journal.h"
+#include "coordinator/job/encode_journal.h"
 #include "coordinator/search/result_journal.h"
 #include "coordinator/truth/truth_journal.h"
 #include "tests/fuzz/journal_image.h"

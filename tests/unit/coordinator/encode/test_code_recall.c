@@ -58,7 +58,7 @@ static struct bsw_encode_stats encode(const char *metric, double bits, uint64_t 
                                                  .residuals = residuals,
                                                  .copy_vectors = 1,
                                                  .force = 1,
-                                                 .level = BSW_CPU_REFERENCE};
+                                                 .level = bsw_cpu_level_detect()};
     struct bsw_encode_stats stats;
     assert_ok(bsw_memory_rows_lend(&base, &err), &err);
     assert_ok(bsw_encode_run(&settings, &transport, &stats, &err), &err);
@@ -114,9 +114,8 @@ UNIT_TEST(nothing_is_measured_where_that_is_settled)
 }
 
 // By codes of the index, whose rows are all in the sample.
-static double recall_of_index(enum bsw_metric metric)
+static double recall_of_index(void)
 {
-    struct bsw_sample sample;
     struct bsw_code_recall measure = {0};
     struct bsw_manifest manifest;
     bsw_vectors *vectors;
@@ -124,12 +123,12 @@ static double recall_of_index(enum bsw_metric metric)
     assert_ok(bsw_manifest_read(path_of("index"), &manifest, &err), &err);
     assert_ok(bsw_memory_rows_lend(&base, &err), &err);
     assert_ok(bsw_vectors_open(base.name, BSW_ALL_ROWS, &vectors, &err), &err);
-    assert_ok(bsw_sample_create(vectors, metric, BSW_CPU_REFERENCE, &sample, &err), &err);
-    assert_ok(bsw_code_recall_init(&measure, &manifest, &sample, &err), &err);
+    assert_ok(bsw_code_recall_init(&measure, vectors, &manifest, manifest.lists.is_residual,
+                                   bsw_cpu_level_detect(), NULL, &err),
+              &err);
     assert_int_equal(measure.num_rows, ROWS);
-    assert_ok(bsw_code_recall_of(&measure, &manifest, &recall, &err), &err);
+    assert_ok(bsw_code_recall_of(&measure, &manifest, BSW_CODE_RECALL_K, &recall, &err), &err);
     bsw_code_recall_deinit(&measure);
-    bsw_sample_deinit(&sample);
     bsw_vectors_close(&vectors);
     bsw_memory_rows_take_back(&base);
     bsw_manifest_deinit(&manifest);
@@ -143,11 +142,11 @@ UNIT_TEST(good_codes_find_nearly_all)
     for (int i = 0; i < ROWS * DIMS; i++) numbers[i] += (float)(i % 3);
     for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
         encode(bsw_metric_name((enum bsw_metric)metric), 8, ROWS, BSW_RESIDUALS_YES);
-        double recall = recall_of_index((enum bsw_metric)metric);
+        double recall = recall_of_index();
         if (!(recall > 0.85)) fail_msg("metric %d: recall %.3f", metric, recall);
     }
     encode("l2", 8, ROWS, BSW_RESIDUALS_NO);
-    assert_true(recall_of_index(BSW_METRIC_L2) > 0.9);
+    assert_true(recall_of_index() > 0.9);
 }
 
 int main(void)

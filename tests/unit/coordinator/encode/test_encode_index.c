@@ -5,7 +5,6 @@
 #include "small_index.h"
 
 #include "common/net/transport.h"
-#include "coordinator/calibrate/code_check.h"
 #include "coordinator/encode/encode_index.h"
 #include "coordinator/job/command.h"
 #include "lock_hook.h"
@@ -25,7 +24,7 @@ static struct bsw_encode_settings settings_of(const struct bsw_codec *codec, con
                                         .code = {.seed = 1},
                                         .device.text = "cpu",
                                         .level = BSW_CPU_REFERENCE,
-                                        .measure = bsw_code_check_run};
+                                        .checks_codes = 1};
 }
 
 static enum bsw_status run(const struct bsw_encode_settings *settings,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/encode/encode_journal.h"
+#include "coordinator/job/encode_journal.h"
 
 #include <dirent.h>
 #include <errno.h>

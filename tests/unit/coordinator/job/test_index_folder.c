@@ -5,7 +5,7 @@
 #include "small_index.h"
 #include "temporary_folder.h"
 
-#include "coordinator/encode/index_folder.h"
+#include "coordinator/job/index_folder.h"
 
 static struct bsw_error err;
 static struct bsw_manifest manifest;

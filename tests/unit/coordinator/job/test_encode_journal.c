@@ -8,7 +8,7 @@
 
 #include "common/files/list_order.h"
 #include "common/rows/vectors.h"
-#include "coordinator/encode/encode_journal.h"
+#include "coordinator/job/encode_journal.h"
 #include "shard/codecs/codec.h"
 
 enum { ROWS = 300, DIMS = 24, ROW_BYTES = DIMS * sizeof(float), LISTS = 7 };

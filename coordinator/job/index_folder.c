@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/encode/index_folder.h"
+#include "coordinator/job/index_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "common/base/temporary_files.h"
 #include "common/files/shard_writer.h"
-#include "coordinator/encode/encode_journal.h"
+#include "coordinator/job/encode_journal.h"
 #include "shard/codecs/codec.h"
 
 #define LOCK_NAME "encode.lock"
