@@ -36,8 +36,9 @@ static void choose_scan(struct bsw_device_group *group, enum bsw_scan_kind kind,
     int is_progressive = bsw_scan_is_progressive(kind);
     if (plan->product) return;
     group->is_matrix = is_matrix(kind, num_queries);
+    int is_tuned = plan->layout.padded_dims >= bsw_device_tuning_current()->progressive_from_dims;
     group->is_staged = plan->stage_dims > 0 && !group->has_queues &&
-                       (is_progressive || (kind == BSW_SCAN_AUTO && group->is_matrix));
+                       (is_progressive || (kind == BSW_SCAN_AUTO && group->is_matrix && is_tuned));
     group->is_matrix |= group->is_staged;
     group->stage_run = (struct bsw_device_stage_run){.is_always = is_progressive,
                                                      .words = plan->layout.padded_dims / 32,

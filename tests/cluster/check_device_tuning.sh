@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Files of tuning for GPUs: whatever they say, the bytes are the CPU's, on two kinds of devices; what was chosen
+# shows that they were read; a bad line is refused by its number. bench tune --device: a row for the device with
+# what was measured, which searches read. Devices are emulated, so no time means anything.
+# usage: check_device_tuning.sh BITSWEEP_BINARY SOURCE_FOLDER
+set -euo pipefail
+
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+needs "$emulated"
+tuning=$folder/tuning
+
+# tuned LINE...: the file, for 9.0 and for 8.6.
+tuned() {
+    : >"$tuning"
+    for line; do printf 'device 9.0 %s\ndevice 8.6 %s\n' "$line" "$line" >>"$tuning"; done
+}
+
+# search INDEX PROGRAM ARGUMENTS
+search() {
+    "$2" search --index "$folder/$1" --queries "$queries" --query-rows 0:20 --k 10 --quiet --force \
+        --out "$folder/found" "${@:3}"
+}
+
+# same INDEX FACT ARGUMENTS: by the file, on both kinds: the bytes of the CPU, and the fact in the report.
+same() {
+    local index=$1 fact=$2 kind
+    shift 2
+    for kind in '' 1; do
+        if ! BITSWEEP_TUNING=$tuning env ${kind:+BITSWEEP_EMULATOR_HOPPER=1} "$emulated" search --index "$folder/$index" \
+            --queries "$queries" --query-rows 0:20 --k 10 --quiet --force --out "$folder/found" --device emulated \
+            --json --check-every never "$@" >"$folder/json" 2>"$folder/stderr"; then
+            complain "$index, hopper '$kind', $(<"$tuning")"
+        elif ! cmp -s "$folder/expected.$index" "$folder/found"; then
+            complain "$index, hopper '$kind': other bytes by $(<"$tuning")"
+        elif ! grep -qE "$fact" "$folder/json"; then
+            complain "$index, hopper '$kind': not $fact by $(<"$tuning")" "$folder/json"
+        else
+            pass
+        fi
+    done
+}
+
+"$program" encode --base "$base" --rows 0:3000 --index "$folder/flat" --codec saq --bits 2 --metric l2 --stage 64 --quiet
+"$program" encode --base "$base" --rows 0:3000 --index "$folder/lists" --codec saq --bits 2 --metric l2 --lists 20 \
+    --calibrate off --quiet
+for index in flat lists; do
+    search "$index" "$program" --device cpu
+    mv "$folder/found" "$folder/expected.$index"
+done
+
+for kernel in mma hopper; do
+    tuned "matrix_kernel=$kernel stage_kernel=$kernel list_kernel=$kernel progressive_from_dims=-" \
+        'hopper_list_bundles=-,0,0,0'
+    same flat '"scan": "matrix"'
+    same lists '"scan": "matrix"'
+done
+tuned 'hopper_few_queries=0 hopper_division=1,1 matrix_division=1,1 plane_division=65536,1 tile_queries=1,2' \
+    'matrix_from_queries=1 progressive_from_dims=-'
+same flat '"scan": "matrix"' --batch 1
+same flat '"scan": "matrix"'
+tuned 'matrix_from_queries=- bit_queries=0 plane_group_bytes=1'
+same flat '"scan": "planes"'
+tuned 'bit_queries=1000 matrix_from_queries=21'
+same flat '"scan": "planes"'
+tuned 'progressive_from_dims=128 matrix_kernel=hopper stage_kernel=hopper'
+same flat '"scan": "progressive-matrix"'
+tuned progressive_from_dims=129
+same flat '"scan": "matrix"'
+tuned 'progressive_from_dims=- graphs=on'
+same flat '"graphs": [1-9]' --batch 5
+tuned 'progressive_from_dims=- graphs=off'
+same flat '"graphs": 0' --batch 5
+# Short lists: a sample, and more segments than one.
+tuned 'progressive_from_dims=- list_items=1 all_list_items=1 sample_lists=1 sample_part=1'
+same flat '"samples": 1'
+if (($(sum_of segments) > 1)); then pass; else complain "short lists: one segment"; fi
+tuned 'progressive_from_dims=- list_items=1048576 all_list_items=1073741824 sample_lists=65536 sample_part=65536'
+same flat '"samples": 0'
+
+# ---- refused -------------------------------------------------------------------------------------
+
+refuse() {
+    printf '# mine\n%s\n' "$2" >"$tuning"
+    BITSWEEP_TUNING=$tuning refused 65 "tuning: line 2: $1" search flat "$program" --device cpu
+}
+refuse "no column 'speed'" 'device 9.0 speed=1'
+refuse 'graphs must be on or off' 'device 9.0 graphs=yes'
+refuse 'matrix_kernel must be mma or hopper' 'device 8.6 matrix_kernel=wgmma'
+refuse "write 'device CAPABILITY NAME=VALUE...'" 'device H100 graphs=on'
+refuse 'neither a table' 'devices 9.0 graphs=on'
+
+finish
