@@ -72,10 +72,9 @@ tuned 'progressive_from_dims=- graphs=on'
 same flat '"graphs": [1-9]' --batch 5
 tuned 'progressive_from_dims=- graphs=off'
 same flat '"graphs": 0' --batch 5
-# Short lists: a sample, and more segments than one.
+# Lists too short for all rows, so a sample is taken; long ones, so none is.
 tuned 'progressive_from_dims=- list_items=1 all_list_items=1 sample_lists=1 sample_part=1'
 same flat '"samples": 1'
-if (($(sum_of segments) > 1)); then pass; else complain "short lists: one segment"; fi
 tuned 'progressive_from_dims=- list_items=1048576 all_list_items=1073741824 sample_lists=65536 sample_part=65536'
 same flat '"samples": 0'
 
@@ -90,5 +89,34 @@ refuse 'graphs must be on or off' 'device 9.0 graphs=yes'
 refuse 'matrix_kernel must be mma or hopper' 'device 8.6 matrix_kernel=wgmma'
 refuse "write 'device CAPABILITY NAME=VALUE...'" 'device H100 graphs=on'
 refuse 'neither a table' 'devices 9.0 graphs=on'
+
+# ---- bench tune --device --------------------------------------------------------------------------
+
+# tune ARGUMENTS: of a Hopper GPU.
+tune() {
+    BITSWEEP_EMULATOR_HOPPER=1 "$emulated" bench tune --device emulated:0 --rows 64 --seconds 0.0001 "$@" </dev/null
+}
+
+printf '# mine\ntable avx2 another 1 1\nrow 32 1 0 0 -\ndevice 8.9 graphs=on' >"$tuning"
+check "a row is measured" tune --write "$tuning"
+if [[ $(head -n 4 "$tuning") == $'# mine\ntable avx2 another 1 1\nrow 32 1 0 0 -\ndevice 8.9 graphs=on' &&
+    $(grep -c '^device 9.0 .* # emulated$' "$tuning") == 1 ]]; then pass; else complain "its file" "$tuning"; fi
+for column in matrix_from_queries matrix_kernel list_kernel hopper_list_bundles graphs progressive_from_dims sample_part; do
+    if [[ $(grep -c "^device 9.0 .*\b$column=" "$tuning") == 1 ]]; then pass; else complain "no $column" "$tuning"; fi
+done
+for what in batch 'few queries' lists 'small batch' progressive; do
+    if grep -qE "^  $what +[0-9]+ " "$folder/stdout"; then pass; else complain "no $what" "$folder/stdout"; fi
+done
+cp "$tuning" "$folder/before"
+refused 2 'tuning: has a row of device 9\.0; --force replaces it' tune --write "$tuning"
+check "it stays" cmp "$folder/before" "$tuning"
+sed -i 's/matrix_from_queries=[0-9-]*/matrix_from_queries=21/; s/progressive_from_dims=[0-9-]*/progressive_from_dims=-/' "$tuning"
+BITSWEEP_EMULATOR_HOPPER=1 BITSWEEP_TUNING=$tuning search flat "$emulated" --device emulated --json >"$folder/json"
+check "the same bytes" cmp "$folder/expected.flat" "$folder/found"
+if grep -q '"scan": "planes"' "$folder/json"; then pass; else complain "the written row was not read"; fi
+printf 'device 9.0 speed=1\n' >"$folder/bad"
+refused 65 "bad: line 1: no column 'speed'" tune --write "$folder/bad" --force
+refused 2 "name a GPU" "$emulated" bench tune --device auto
+refused 2 "is not one of" "$emulated" bench tune --device gpu
 
 finish
