@@ -69,7 +69,7 @@ for batch in 1 8 64; do
     queries=$((num_batches * batch))
     search expected "$program" --device cpu
     line=$(printf 'batch %3d' "$batch")
-    measure auto
+    measure on
     measure off
     echo "$line"
 done

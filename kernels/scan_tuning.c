@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/file.h"
+#include "kernels/device_scan/device_tuning.h"
 
 // The assembler takes it in; CMakeLists.txt says where it is.
 __asm__(".pushsection .rodata\n"
@@ -53,6 +54,7 @@ enum bsw_status bsw_scan_tuning_read(const char *path, struct bsw_error *err)
     if (status == BSW_OK)
         status = bsw_scan_tuning_parse(path, (const char *)text.data, of_user.tables,
                                        BSW_TUNING_MAX_TABLES, &of_user.num, err);
+    if (status == BSW_OK) status = bsw_device_tuning_take(path, (const char *)text.data, err);
     bsw_buffer_deinit(&text);
     return status;
 }

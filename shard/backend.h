@@ -30,6 +30,10 @@ struct bsw_survivor;
 // for a part of the queries. Devices keep their candidates until then.
 enum bsw_merge_place { BSW_MERGE_ON_HOST, BSW_MERGE_ON_DEVICE, BSW_MERGE_ON_ALL_DEVICES };
 
+// Whether devices take the launches of a batch as one graph, where they can; AUTO: as their tuning
+// says (device_tuning.h).
+enum bsw_search_graphs { BSW_GRAPHS_AUTO, BSW_GRAPHS_ON, BSW_GRAPHS_OFF };
+
 // What a search is, the same on every rank but for the device.
 struct bsw_search_settings {
     uint32_t query_bits;
@@ -51,9 +55,9 @@ struct bsw_search_settings {
     double oversample;                       // what keep was made with
     double recall_calibrated; // of the entry of the index's table that was taken; 0: none
     int num_threads;
-    bsw_device *device;           // this rank's, borrowed: scans there; NULL: on the CPU
-    size_t batch;                 // most queries of a batch
-    int is_plain;                 // a device's launches go one by one (device_graph.h)
+    bsw_device *device; // this rank's, borrowed: scans there; NULL: on the CPU
+    size_t batch;       // most queries of a batch
+    enum bsw_search_graphs graphs;
     int is_checked;               // self_check.h; 0: no checks but those of a new device
     int has_masks, has_additions; // a probe (probe.h) may have row masks, or additions to keys
 };

@@ -142,7 +142,8 @@ enum bsw_status device_bench_time(struct device_bench *bench, bsw_device *device
                                   device_bench_work_fn work, void *context,
                                   struct device_times *out, struct bsw_error *err);
 
-// CUDA's error codes; 0 is success.
+// CUDA's error codes; 0 is success. The capability is that of the thread's device.
+int device_bench_capability(int *major, int *minor);
 int device_bench_event_make(device_bench_event *out);
 void device_bench_event_free(device_bench_event *event);
 int device_bench_event_record(device_bench_event event, bsw_stream stream);
@@ -260,6 +261,15 @@ enum bsw_status device_bench_spectrum_score(const struct bsw_code_layout *layout
                                             const struct device_bench_queries *queries,
                                             size_t query, uint64_t row, uint32_t *out,
                                             struct bsw_error *err);
+
+// ---- a kernel alone ----
+
+// The shape's kernel over the first rows of bench->codes, in launches of a batch of the queries,
+// with limits that nothing reaches.
+enum bsw_status device_bench_kernel_time(struct device_bench *bench,
+                                         const struct device_bench_shape *shape, uint64_t num_rows,
+                                         const struct device_bench_queries *queries,
+                                         struct device_times *times, struct bsw_error *err);
 
 // ---- a whole pass ----
 

@@ -72,7 +72,7 @@ enum bsw_status device_bench_codes_allocate(struct device_bench *bench,
         return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%zu bytes of device memory hold no codes",
                         free_bytes);
     }
-    if (rows < num_rows) {
+    if (rows < num_rows && bench->report.transport) {
         char text[64];
         bsw_code_layout_format(layout, text, sizeof text);
         bsw_bench_report_note(&bench->report, "%s: %llu rows, as device memory has it", text,

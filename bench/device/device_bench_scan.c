@@ -158,9 +158,10 @@ static enum bsw_status run_bare(void *context, struct bsw_error *err)
 }
 
 // All queries, in launches of a batch each.
-static enum bsw_status time_bare(struct device_bench *bench, const struct device_bench_shape *shape,
-                                 uint64_t num_rows, const struct device_bench_queries *queries,
-                                 struct device_times *times, struct bsw_error *err)
+enum bsw_status device_bench_kernel_time(struct device_bench *bench,
+                                         const struct device_bench_shape *shape, uint64_t num_rows,
+                                         const struct device_bench_queries *queries,
+                                         struct device_times *times, struct bsw_error *err)
 {
     const struct bsw_query_batch *batch = &queries->batch;
     uint32_t num = batch->num_queries < shape->batch ? batch->num_queries : shape->batch;
@@ -219,7 +220,8 @@ static enum bsw_status scan_rows(struct device_bench *bench, const struct device
     count_work(bench, shape, &record);
     enum bsw_status status = device_bench_pass_time(bench, pass, &record.times, err);
     if (status == BSW_OK)
-        status = time_bare(bench, shape, num_rows, device_bench_pass_queries(pass), &bare, err);
+        status = device_bench_kernel_time(bench, shape, num_rows, device_bench_pass_queries(pass),
+                                          &bare, err);
     record.scan_seconds = bare.median;
     device_bench_pass_close(&pass);
     if (status == BSW_OK) device_bench_report(bench, &record);
@@ -261,7 +263,8 @@ enum bsw_status device_bench_kernel_alone(struct device_bench *bench,
     count_work(bench, shape, &record);
     BSW_TRY(device_bench_queries_make(layout, shape->query_bits, (uint32_t)record.queries, &queries,
                                       err));
-    enum bsw_status status = time_bare(bench, shape, record.rows, &queries, &record.times, err);
+    enum bsw_status status =
+        device_bench_kernel_time(bench, shape, record.rows, &queries, &record.times, err);
     device_bench_queries_free(&queries);
     if (status == BSW_OK) device_bench_report(bench, &record);
     return status;

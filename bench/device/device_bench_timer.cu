@@ -3,6 +3,16 @@
 #include "kernels/cuda_switch.cuh"
 
 #include "bench/device/device_bench.h"
+#include "kernels/current_device.cuh"
+
+extern "C" int device_bench_capability(int *major, int *minor)
+{
+    bsw::device_traits device;
+    cudaError_t error = bsw::get_device_traits(&device);
+    *major = device.major;
+    *minor = device.minor;
+    return error;
+}
 
 extern "C" int device_bench_event_make(device_bench_event *out)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench tune: measures and writes a level's table of tuning.
+// bench tune: measures and writes a level's table of tuning, or a GPU's row (device_tune.h).
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bench/bench_what.h"
+#include "bench/host/device_tune.h"
 #include "bench/host/scan_tuner.h"
 #include "common/base/cpu_model.h"
 #include "common/base/file.h"
@@ -26,6 +27,9 @@ struct tune_options {
     struct bsw_common_options common;
     const char *write, *dims_text, *bits_text;
     double seconds;
+    const char *device; // "cpu", or of which a row is measured
+    uint64_t rows;      // there
+    int is_forced;
     struct bsw_scan_tuner_options tuner;
 };
 
@@ -79,6 +83,11 @@ static const struct bsw_option option_rows[] = {
            .help = "dims of the codes, multiples of 32"),
     OPTION("bits", bits_text, .value_name = "A,B,...", .default_text = DEFAULT_BITS,
            .help = "bits a dimension"),
+    OPTION("device", device, .value_name = "cpu|cuda:N", .default_text = "cpu",
+           .help = "cuda:N: measure that GPU's row instead, for the same file"),
+    OPTION("rows", rows, .value_name = "N", .default_text = "20M", .min = 32, .max = 4e9,
+           .help = "of the codes on a GPU"),
+    OPTION("force", is_forced, .help = "replace a row that the file has for such a GPU"),
     BSW_OPTION_GROUP(struct tune_options, common, bsw_common_option_group),
 };
 
@@ -270,16 +279,30 @@ static enum bsw_status tune(const struct tune_options *o, struct tune_report *re
     return status;
 }
 
+static enum bsw_status tune_device(const struct tune_options *o, struct bsw_error *err)
+{
+    const struct bsw_device_tune_options device = {.common = &o->common,
+                                                   .device = o->device,
+                                                   .write = o->write,
+                                                   .rows = o->rows,
+                                                   .seconds = o->seconds,
+                                                   .is_forced = o->is_forced};
+    return bsw_device_tune(&device, err);
+}
+
 static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
+    const struct tune_options *o = options;
     struct tune_report report = {.options = options};
     struct bsw_buffer text = {0};
+    enum bsw_status status = BSW_OK;
     BSW_TRY(settle(options, err));
-    enum bsw_status status = transport->rank == 0 ? tune(options, &report, &text, err) : BSW_OK;
+    if (transport->rank == 0)
+        status = strcmp(o->device, "cpu") == 0 ? tune(o, &report, &text, err) : tune_device(o, err);
     bsw_buffer_deinit(&text);
     return bsw_transport_agree(transport, status, err);
 }
 
-const struct bsw_command bsw_bench_tune =
-    BSW_COMMAND("bench tune", "measure which scan and tile is best, on one thread; rank 0 alone",
-                struct tune_options, BSW_ALL_RANKS);
+const struct bsw_command bsw_bench_tune = BSW_COMMAND(
+    "bench tune", "measure which scan and tile is best, on one thread or a GPU; rank 0 alone",
+    struct tune_options, BSW_ALL_RANKS);

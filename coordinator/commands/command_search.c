@@ -99,8 +99,9 @@ static const struct bsw_option option_rows[] = {
            .min = 1, .max = 1e6, .help = "queries at a time"),
     OPTION("overlap", search.overlap, .choices = "auto|on|off", .default_text = "auto",
            .help = "other batches beside the scan; auto: where a core is to spare, or GPUs merge"),
-    OPTION("graphs", search.graphs, .choices = "auto|off", .default_text = "auto",
-           .help = "launches of a batch on a GPU as one CUDA graph; off: one by one"),
+    OPTION("graphs", search.graphs, .choices = "auto|on|off", .default_text = "auto",
+           .help = "launches of a batch on a GPU as one CUDA graph; auto: where the GPU's tuning "
+                   "says so; off: one by one"),
     BSW_OPTION_GROUP(struct search_options, search.device, bsw_device_option_group),
     OPTION("link", search.link, .choices = "auto|mpi|nccl", .default_text = "auto",
            .help = "what moves GPU data between ranks; auto: NCCL where each has a GPU of its own"),

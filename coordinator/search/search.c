@@ -37,7 +37,7 @@ static enum bsw_status prepare(struct bsw_search *search, struct bsw_error *err)
     BSW_TRY(bsw_search_settle(&o->request, &search->manifest, name_of(search),
                               search->transport->num_ranks, &search->settings, err));
     search->settings.is_checked = !o->is_unchecked;
-    search->settings.is_plain = o->graphs == BSW_GRAPHS_OFF;
+    search->settings.graphs = o->graphs;
     if (search->transport->rank != 0) return BSW_OK;
     return bsw_codec_index_model_open(o->index, &search->manifest, search->settings.level,
                                       &search->model, err);

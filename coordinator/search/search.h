@@ -26,9 +26,6 @@
 // to spare, or scans can begin ahead.
 enum bsw_search_overlap { BSW_OVERLAP_AUTO, BSW_OVERLAP_ON, BSW_OVERLAP_OFF };
 
-// Whether devices take the launches of a batch as one graph, where they can.
-enum bsw_search_graphs { BSW_GRAPHS_AUTO, BSW_GRAPHS_OFF };
-
 // Texts and pointers are borrowed until the search is closed.
 struct bsw_search_options {
     const char *index; // folder

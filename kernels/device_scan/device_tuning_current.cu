@@ -6,6 +6,6 @@
 extern "C" const struct bsw_device_tuning *bsw_device_tuning_current(void)
 {
     bsw::device_traits device;
-    return bsw::get_device_traits(&device) ? bsw_device_tunings
-                                           : bsw_device_tuning_find(device.major, device.minor);
+    if (bsw::get_device_traits(&device)) return bsw_device_tuning_find(0, 0);
+    return bsw_device_tuning_find(device.major, device.minor);
 }

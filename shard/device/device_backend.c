@@ -67,7 +67,7 @@ static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
         .centroids = centroids,
         .num_centroids = centroids ? manifest->lists.count : 0,
         .level = settings->level,
-        .is_plain = settings->is_plain,
+        .graphs = settings->graphs,
         .selection = settings->selection};
 }
 

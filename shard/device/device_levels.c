@@ -18,9 +18,6 @@
 // A table of bundles is filled to this part at most on average.
 #define TABLE_PART 0.5
 
-const struct bsw_level_costs bsw_level_costs_h200 = {
-    .level = 25e3, .dense_hit = 0.03, .sparse_hit = 6.9, .row = 0.0098, .product = 0.00024};
-
 uint32_t bsw_level_rank(size_t bundles, size_t num_bundles, size_t keep)
 {
     double mean = (double)keep * (double)bundles / (double)num_bundles;
@@ -49,7 +46,7 @@ static double scan_cost(const struct bsw_level_needs *needs, const struct bsw_le
                         size_t bundles)
 {
     return (double)bundles * BSW_BUNDLE_ROWS *
-           (costs->row + costs->product * (double)needs->num_queries);
+           ((double)costs->row_fs + (double)costs->product_fs * (double)needs->num_queries) * 1e-6;
 }
 
 // What the levels so far cost, and after them all bundles; levels that are better than *out become
@@ -60,7 +57,7 @@ static void try_levels(const struct bsw_level_needs *needs, const struct bsw_lev
 {
     const struct bsw_device_level *last = &levels->level[levels->num - 1];
     double queries = (double)needs->num_queries, items = items_of(needs, last, needs->num_bundles);
-    double all = cost + items * queries * costs->sparse_hit;
+    double all = cost + items * queries * costs->sparse_hit_ps * 1e-3;
     if (items > 0 && all < *least) {
         *least = all;
         *out = *levels;
@@ -77,8 +74,8 @@ static void try_levels(const struct bsw_level_needs *needs, const struct bsw_lev
         more.level[more.num++] = level;
         more.hits += items;
         try_levels(needs, costs, &more,
-                   cost + costs->level + scan_cost(needs, costs, b) +
-                       items * queries * costs->sparse_hit,
+                   cost + costs->level_ns + scan_cost(needs, costs, b) +
+                       items * queries * costs->sparse_hit_ps * 1e-3,
                    least, out);
     }
 }
@@ -96,8 +93,8 @@ void bsw_device_levels_plan(const struct bsw_level_needs *needs,
             .num = 1, .level = {{b, bsw_level_rank(b, needs->num_bundles, needs->keep)}}};
         if (first.level[0].rank * 2 > b) continue;
         try_levels(needs, costs, &first,
-                   costs->level + scan_cost(needs, costs, b) +
-                       (double)b * BSW_BUNDLE_ROWS * queries * costs->dense_hit,
+                   costs->level_ns + scan_cost(needs, costs, b) +
+                       (double)b * BSW_BUNDLE_ROWS * queries * costs->dense_hit_ps * 1e-3,
                    &least, out);
     }
 }

@@ -5,25 +5,17 @@
 //
 // A rank is the smallest that chance hardly ever leaves among the best `keep`: of these a sample of
 // s of N rows has some keep * s / N, and the rank or more of them once in 10^7 queries (Poisson's
-// tail). Which levels: those that cost least by the figures of struct bsw_level_costs.
+// tail). Which levels: those that cost least by the figures of struct bsw_level_costs
+// (device_tuning.h).
 #ifndef BITSWEEP_SHARD_DEVICE_LEVELS_H
 #define BITSWEEP_SHARD_DEVICE_LEVELS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/device_scan/device_tuning.h"
+
 #define BSW_MOST_LEVELS 2
-
-// Of a GPU, in nanoseconds.
-struct bsw_level_costs {
-    double level;        // a level's launches by themselves
-    double dense_hit;    // an item of a sample that every row is in, for one query
-    double sparse_hit;   // any other item
-    double row, product; // a row once, and for a query
-};
-
-// NVIDIA H200, 96 dimensions of 3 bits: 4.5 TB/s, 796 Top/s.
-extern const struct bsw_level_costs bsw_level_costs_h200;
 
 struct bsw_device_level {
     size_t bundles; // of the sample

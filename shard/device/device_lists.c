@@ -5,11 +5,9 @@
 
 #include "common/codes/code_layout.h"
 #include "common/device/device_phase.h"
+#include "kernels/device_scan/device_tuning.h"
 
-// A sample is taken of so many times the rows that a list holds or more. It costs no more than this
-// part of the scan, and gives limits only if it holds some rows more than are kept.
-#define SAMPLE_FROM_LISTS  4
-#define SAMPLE_PART        16
+// A sample gives limits only if it holds some rows more than are kept.
 #define SAMPLE_ROWS_A_KEPT 2
 // An overflow costs a segment; more than so many standard deviations are hardly ever seen. Rows
 // that are neighbours in a file are often alike, so that they reach a limit some at a time.
@@ -126,14 +124,16 @@ static struct bsw_device_part sample_of(size_t num_bundles, size_t count)
     return (struct bsw_device_part){(uint32_t)(step / 2), (uint32_t)(count * step), (uint32_t)step};
 }
 
-// First limits; the lists are empty again. The bundles hold no more rows than a list, so nothing
-// can overflow, and nothing need be waited for.
+// First limits, where there are so many lists full of rows that a sample pays; it costs no more
+// than a part of the scan (device_tuning.h). The lists are empty again. The bundles hold no more
+// rows than a list, so nothing can overflow, and nothing need be waited for.
 static enum bsw_status take_sample(struct bsw_device_list_run *run, size_t num_bundles,
                                    bsw_device_scan_fn scan, void *context, struct bsw_error *err)
 {
-    size_t count = run->lists.capacity / BSW_BUNDLE_ROWS;
-    if (num_bundles < SAMPLE_FROM_LISTS * count) return BSW_OK;
-    if (count > num_bundles / SAMPLE_PART) count = num_bundles / SAMPLE_PART;
+    const struct bsw_device_tuning *tuning = bsw_device_tuning_current();
+    size_t count = run->lists.capacity / BSW_BUNDLE_ROWS, most = num_bundles / tuning->sample_part;
+    if (num_bundles < tuning->sample_lists * count) return BSW_OK;
+    if (count > most) count = most;
     if (count == 0 || count * BSW_BUNDLE_ROWS < SAMPLE_ROWS_A_KEPT * run->keep) return BSW_OK;
     const struct bsw_device_part part = sample_of(num_bundles, count);
     BSW_TRY(scan(context, &part, &run->lists, err));
@@ -279,9 +279,10 @@ static void plan_levels(const struct bsw_device_list_run *run, size_t num_bundle
                                           .num_queries = run->lists.num_queries,
                                           .capacity = run->lists.capacity};
     *out = (struct bsw_device_levels){.num = 0};
-    if (run->lists.raised && run->keep <= BSW_MOST_LAST_KEEP && run->more_rows == 0 &&
-        num_bundles <= BSW_MOST_SEGMENT_BUNDLES)
-        bsw_device_levels_plan(&needs, &bsw_level_costs_h200, out);
+    const struct bsw_device_tuning *tuning = bsw_device_tuning_current();
+    if (tuning->has_levels && run->lists.raised && run->keep <= BSW_MOST_LAST_KEEP &&
+        run->more_rows == 0 && num_bundles <= BSW_MOST_SEGMENT_BUNDLES)
+        bsw_device_levels_plan(&needs, &tuning->level_costs, out);
 }
 
 enum bsw_status bsw_device_list_run_queue_ahead(struct bsw_device_list_run *run, size_t num_bundles,

@@ -3,6 +3,7 @@
 
 #include "common/base/memory.h"
 #include "kernels/device_scan/device_list_scan.h"
+#include "kernels/device_scan/device_tuning.h"
 #include "kernels/gpu_select/gpu_select.h"
 #include "shard/codecs/product_codes.h"
 
@@ -14,10 +15,8 @@
 // rows where rows come in no order; twice that and some leave room for chance.
 #define ROOM_PER_KEPT 2
 #define LEAST_ROOM    1024
-// Longer lists make for fewer segments (device_plan.h) until these are reached.
-#define MOST_ITEMS      ((size_t)1 << 16) // of a list: one block cuts it, in some 0.1 ms
-#define MOST_ALL_ITEMS  ((size_t)1 << 25) // of all lists: each is appended and cut in a segment
-#define LONG_LISTS_PART 8                 // of the memory
+// Longer lists make for fewer segments (device_plan.h), within this part of the memory.
+#define LONG_LISTS_PART 8
 // Copies of this size run at full speed.
 #define MOST_BLOCK_BYTES ((size_t)64 << 20)
 // Tables of work items: the more there is in them, the less often the host waits. Slots of 2^21
@@ -182,10 +181,12 @@ static enum bsw_status choose_capacity(const struct bsw_device_needs *needs, siz
 static void lengthen_lists(const struct bsw_device_needs *needs, size_t most_rows, size_t left,
                            size_t free_bytes, struct bsw_device_plan *plan)
 {
-    size_t low = plan->capacity, high = MOST_ALL_ITEMS / needs->max_queries;
+    const struct bsw_device_tuning *tuning =
+        needs->tuning ? needs->tuning : bsw_device_tuning_find(0, 0);
+    size_t low = plan->capacity, high = tuning->all_list_items / needs->max_queries;
     size_t bytes = free_bytes / LONG_LISTS_PART < left ? free_bytes / LONG_LISTS_PART : left;
     if (needs->capacity > 0 || plan->group_queries < needs->max_queries) return;
-    if (high > MOST_ITEMS) high = MOST_ITEMS;
+    if (high > tuning->list_items) high = tuning->list_items;
     if (high > most_rows) high = most_rows;
     size_t most = plan->keep + plan->most_queue_blocks * queue_slots(plan);
     if (plan->queue.length > 0 && high > most) high = most;

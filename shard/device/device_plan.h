@@ -7,13 +7,14 @@
 // and in what is left as many codes as it takes, shard after shard; the others come block by block
 // for every batch.
 //
-// The length of lists. A segment of a scan may be about capacity / keep times as long as all that
-// was seen before it (device_lists.h), and each ends with a cut and a wait of 20 to 50 us: with
-// lists of 2^16, keep 1000 and 10^9 rows there are three. Still longer lists gain little: a cut is
-// one block's work, 0.11 ms for 2^16 items on an H200, and grows with them. Many queries share
-// 2^25 items: every segment appends and cuts nearly that many, some ms of the 200 that 1000 queries
-// take, and waits no longer matter. All of it only within an eighth of the memory, and while the
-// codes fit beside; 3 * keep + 1024 are always there. None is longer than a span.
+// The length of lists, and what it is at most (device_tuning.h). A segment of a scan may be about
+// capacity / keep times as long as all that was seen before it (device_lists.h), and each ends with
+// a cut and a wait of 20 to 50 us: with lists of 2^16, keep 1000 and 10^9 rows there are three.
+// Still longer lists gain little: a cut is one block's work, 0.11 ms for 2^16 items on an H200,
+// and grows with them. Many queries share 2^25 items: every segment appends and cuts nearly that
+// many, some ms of the 200 that 1000 queries take, and waits no longer matter. All of it only
+// within an eighth of the memory, and while the codes fit beside; 3 * keep + 1024 are always there.
+// None is longer than a span.
 //
 // An index with lists has the row of each place beside its codes; fewer queries are taken at a time
 // if all codes then fit, as blocks cost more where queries look at a part of them. A block has
@@ -55,7 +56,9 @@ struct bsw_device_needs {
     uint32_t num_centroids;
     enum bsw_cpu_level level;
     struct bsw_selection_settings selection; // of entries of these tables
-    int is_plain;                            // without graphs (device_graph.h)
+    enum bsw_search_graphs graphs;           // device_graph.h
+    // Of the device, for as long as there is a plan; NULL, where it is not known: the first row.
+    const struct bsw_device_tuning *tuning;
 };
 
 // Where the floats of product codes lie (device_tables.h).

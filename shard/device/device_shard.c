@@ -5,6 +5,7 @@
 
 #include "common/device/device_phase.h"
 #include "kernels/device_scan/device_shift.h"
+#include "kernels/device_scan/device_tuning.h"
 #include "shard/device/device_graph.h"
 #include "shard/device/device_readback.h"
 #include "shard/device/device_self_check.h"
@@ -27,6 +28,12 @@ static enum bsw_status allocate_readback(struct bsw_device_engine *engine,
         most = bytes > most ? bytes : most;
     }
     return bsw_device_allocate_host(engine->device, most, "self-checks", &engine->readback, err);
+}
+
+static int has_graphs(const struct bsw_device_needs *needs)
+{
+    if (needs->graphs == BSW_GRAPHS_AUTO) return needs->tuning->has_graphs != 0;
+    return needs->graphs == BSW_GRAPHS_ON;
 }
 
 static enum bsw_status allocate_engine(struct bsw_device_engine *engine,
@@ -62,19 +69,21 @@ static enum bsw_status allocate_engine(struct bsw_device_engine *engine,
             bsw_device_allocate_host(device, answer_bytes, "candidates", &engine->answers, err));
     BSW_TRY(bsw_device_blocks_open(device, BSW_DEVICE_BLOCK_BYTES, &engine->transfer, err));
     BSW_TRY(bsw_device_book_load(engine, needs, err));
-    if (!needs->is_plain) BSW_TRY(bsw_device_graphs_open(engine, err));
+    if (has_graphs(needs)) BSW_TRY(bsw_device_graphs_open(engine, err));
     return allocate_readback(engine, needs, err);
 }
 
-enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_device_needs *needs,
+enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_device_needs *asked,
                                        struct bsw_device_engine *out, struct bsw_error *err)
 {
+    struct bsw_device_needs needs = *asked;
     size_t free_bytes;
     *out = (struct bsw_device_engine){.device = device};
     BSW_TRY(bsw_device_free_bytes(device, &free_bytes, err));
-    enum bsw_status status = bsw_device_plan_make(needs, free_bytes, &out->plan, err);
+    if (!needs.tuning) needs.tuning = bsw_device_tuning_current();
+    enum bsw_status status = bsw_device_plan_make(&needs, free_bytes, &out->plan, err);
     if (status != BSW_OK) bsw_prefix(err, status, "%s: ", bsw_device_label(device));
-    if (status == BSW_OK) status = allocate_engine(out, needs, err);
+    if (status == BSW_OK) status = allocate_engine(out, &needs, err);
     if (status != BSW_OK) bsw_device_engine_close(out);
     return status;
 }

@@ -39,8 +39,7 @@ static int takes_stage(const struct bsw_device_group *group, enum bsw_scan_kind 
         return 0;
     return bsw_scan_is_progressive(kind) ||
            (kind == BSW_SCAN_AUTO && group->is_matrix &&
-            plan->layout.padded_dims > BSW_LEAST_HOPPER_STAGE &&
-            bsw_device_tuning_current()->stage_kernel == BSW_DEVICE_MATRIX_HOPPER);
+            plan->layout.padded_dims >= bsw_device_tuning_current()->progressive_from_dims);
 }
 
 static void choose_scan(struct bsw_device_group *group, enum bsw_scan_kind kind, size_t num_queries)

@@ -49,7 +49,7 @@ same() {
 # both RANKS INDEX ARGUMENTS: with graphs and without.
 both() {
     local with
-    same 4 "$@"
+    same 4 "$@" --graphs on
     with=$counts
     same 0 "$@" --graphs off
     if [[ $counts == "$with" ]]; then pass; else complain "$*: counted $with with graphs, $counts without"; fi
@@ -76,18 +76,24 @@ both 1 pq
 expect long --refine none
 both 1 long --refine none --device-memory 600K # limits from a sample, several segments
 if ((${counts%% *} > 0)); then pass; else complain "no sample was taken"; fi
-for order in descending random; do BITSWEEP_EMULATOR_ORDER=$order same 4 1 long --refine none; done
+for order in descending random; do BITSWEEP_EMULATOR_ORDER=$order same 4 1 long --refine none --graphs on; done
+
+# By themselves as the GPU's tuning says, which is off unless a file says on.
+same 0 1 long --refine none
+echo 'device 8.6 graphs=on' >"$folder/tuning"
+BITSWEEP_TUNING=$folder/tuning same 4 1 long --refine none
+BITSWEEP_TUNING=$folder/tuning same 0 1 long --refine none --graphs off
 
 # What the host looks at in between goes launch by launch: codes in blocks, and queues.
 expect xfbq
-same 0 1 xfbq --device-memory 60K
+same 0 1 xfbq --graphs on --device-memory 60K
 
 # ---- refused -------------------------------------------------------------------------------------
 
 # refuse VARIABLE NUMBER GRAPHS: from that time on. The report says why.
 refuse() {
     export "$1=$2"
-    same "$3" 1 xfbq
+    same "$3" 1 xfbq --graphs on
     unset "$1"
     if grep -q '"graphs_note": "emulated:0: graph: ' "$folder/json"; then pass; else complain "$1: no note"; fi
 }
@@ -95,7 +101,7 @@ refuse BITSWEEP_EMULATOR_NO_CAPTURE 1 0
 refuse BITSWEEP_EMULATOR_NO_CAPTURE 2 3 # the shorter batch's
 refuse BITSWEEP_EMULATOR_NO_GRAPH 1 0
 refuse BITSWEEP_EMULATOR_NO_GRAPH_LAUNCH 3 2
-same 4 1 xfbq
+same 4 1 xfbq --graphs on
 if grep -q '"graphs_note": null' "$folder/json"; then pass; else complain "a note of graphs that were there"; fi
 
 finish

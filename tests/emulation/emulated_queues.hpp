@@ -14,6 +14,7 @@
 //   BITSWEEP_EMULATOR_DEVICES=N           so many devices, -1: no driver; 64 unless set
 //   BITSWEEP_EMULATOR_VISIBLE=A,B         of these only devices A and B are there, as 0 and 1
 //   BITSWEEP_EMULATOR_TAKEN=N             bytes of their memory that others have taken
+//   BITSWEEP_EMULATOR_HOPPER=1            devices are Hopper GPUs, of compute capability 9.0
 //   BITSWEEP_EMULATOR_AUTO=1              --device auto takes them as it takes GPUs
 //   BITSWEEP_EMULATOR_SLOW=MS             a stream that was given work says so many milliseconds,
 //                                         from the first question on, that it is not done

@@ -47,8 +47,9 @@ static const device_kind &kind_of(int ordinal)
                              specials[] = {{9, 0, 2, 227 << 10, 2048, 32, 228 << 10},
                                            {8, 6, 1, 99 << 10, 1024, 1, 100 << 10},
                                            {8, 6, 500, 99 << 10, 1 << 20, 1000, 100 << 20}};
+    static const bool is_hopper = getenv("BITSWEEP_EMULATOR_HOPPER") != nullptr;
     if (ordinal >= hopper_device) return specials[ordinal - hopper_device];
-    return getenv("BITSWEEP_EMULATOR_HOPPER") ? specials[0] : least;
+    return is_hopper ? specials[0] : least;
 }
 
 typedef std::lock_guard<std::recursive_mutex> lock;

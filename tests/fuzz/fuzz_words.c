@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The small parsers behind options. The first byte of an input picks one: counts (1.5K), numbers,
-// segments (32x4,96x2), synth: sources, words such as metrics.
+// segments (32x4,96x2), synth: sources, words such as metrics, files of tuning.
 #include <math.h>
 #include <string.h>
 
@@ -8,11 +8,14 @@
 #include "common/files/index_manifest.h"
 #include "common/rows/synth.h"
 #include "coordinator/job/option_table.h"
+#include "kernels/device_scan/device_tuning.h"
 #include "kernels/rbe/rbe_model_file.h"
+#include "kernels/scan_tuning.h"
 #include "shard/codecs/codec.h"
 #include "tests/fuzz/harness.h"
 
-#define FUZZ_USAGE FUZZ_BIT(BSW_ERROR_USAGE)
+#define FUZZ_USAGE    FUZZ_BIT(BSW_ERROR_USAGE)
+#define FUZZ_BAD_DATA FUZZ_BIT(BSW_ERROR_BAD_DATA)
 
 static void take_count(const char *text)
 {
@@ -73,6 +76,28 @@ static void take_words(const char *text)
         FUZZ_REQUIRE(strcmp(bsw_rbe_estimator_name(estimator), text) == 0);
 }
 
+// Rows of GPUs that are taken are written in the same form and taken again.
+static void take_tuning(const char *text)
+{
+    static struct bsw_scan_tuning_table tables[4];
+    struct bsw_device_tunings tunings = *bsw_device_tuning_built_in(), again;
+    struct bsw_error err;
+    char form[BSW_DEVICE_TUNING_TEXT_BYTES];
+    size_t num = 0;
+    if (fuzz_is_ok(bsw_scan_tuning_parse("t", text, tables, 4, &num, &err), &err, FUZZ_BAD_DATA))
+        FUZZ_REQUIRE(num <= 4);
+    if (!fuzz_is_ok(bsw_device_tuning_parse("t", text, &tunings, &err), &err, FUZZ_BAD_DATA))
+        return;
+    FUZZ_REQUIRE(tunings.num <= BSW_TUNING_MAX_DEVICES);
+    again = tunings;
+    for (size_t i = 0; i < tunings.num; i++) {
+        FUZZ_REQUIRE(bsw_device_tuning_format(&tunings.rows[i], form, sizeof form, &err) == BSW_OK);
+        FUZZ_REQUIRE(bsw_device_tuning_parse("t", form, &again, &err) == BSW_OK);
+    }
+    FUZZ_REQUIRE(again.num == tunings.num);
+    FUZZ_REQUIRE(memcmp(again.rows, tunings.rows, again.num * sizeof again.rows[0]) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (bytes < 1) return 0;
@@ -91,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         take_synth(text);
         break;
     default:
-        take_words(text);
+        (data[0] >= 128 ? take_tuning : take_words)(text);
     }
     bsw_free(&text);
     return 0;
@@ -138,6 +163,10 @@ void fuzz_make_seeds(fuzz_put_fn put, void *context)
         "saq",
         "\x04"
         "straight-through",
+        "\x81"
+        "table avx2 AuthenticAMD 26 2 8\nrow 32 16 0.5 1.25 - 4\n"
+        "device 9.0 matrix_from_queries=- matrix_kernel=hopper graphs=on # mine\n"
+        "device 8.9 hopper_list_bundles=-,12,1,4 tile_queries=16,64 plane_division=32,4\n",
     };
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++)
         put(context, seeds[i], strlen(seeds[i]));

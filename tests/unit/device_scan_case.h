@@ -117,7 +117,7 @@ static inline void open_on_device(const struct scan_case *scan, const struct dev
     needs.capacity = with->capacity;
     needs.stage_dims = scan->host.stage_dims;
     needs.queue = with->queue;
-    needs.is_plain = with->is_plain;
+    needs.graphs = with->is_plain ? BSW_GRAPHS_OFF : BSW_GRAPHS_ON;
     assert_ok(bsw_device_open(&options, &out->device, &err), &err);
     assert_ok(bsw_device_engine_open(out->device, &needs, &out->engine, &err), &err);
     out->engine.is_checked = with->is_checked;

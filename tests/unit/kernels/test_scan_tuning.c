@@ -181,7 +181,10 @@ UNIT_TEST(what_is_no_table_is_refused_by_its_line)
         {"table avx2 GenuineIntel six 1\n", "t: line 1: the CPU's family"},
         {"table avx2 GenuineIntel 6 1 9\n", "t: line 1: bits are not"},
         {"table avx2 GenuineIntel 6 1 2 3 4 5 6 7 8 1\n", "t: line 1: not 'table"},
-        {"table avx2 GenuineIntel 6 1 2 3 4 5 6 7 8 1 2\n", "t: line 1: too many words"},
+        {"table avx2 GenuineIntel 6 1 2 3 4 5 6 7 8 1 2\n", "t: line 1: not 'table"},
+        {"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 "
+         "33",
+         "t: line 1: too many words"},
         {TABLE, "t: line 1: the table before this line has no row"},
         {TABLE TABLE "row 32 16 0 0 1 2\n", "t: line 2: the table before this line has no row"},
         {TABLE "row 32 16 0 0 1\n", "t: line 2: not 'row"},
@@ -203,7 +206,7 @@ UNIT_TEST(what_is_no_table_is_refused_by_its_line)
         if (!strstr(err.message, cases[i].message))
             fail_msg("case %zu: '%s', not '%s'", i, err.message, cases[i].message);
     }
-    char line[400];
+    char line[1400];
     memset(line, ' ', sizeof line);
     line[sizeof line - 1] = '\0';
     assert_int_equal(bsw_scan_tuning_parse("t", line, found, MAX_TABLES, &num, NULL),

@@ -42,7 +42,7 @@ static struct bsw_device_levels plan(size_t rows, size_t keep, size_t queries, s
 {
     const struct bsw_level_needs needs = {rows / 32, keep, queries, capacity};
     struct bsw_device_levels out;
-    bsw_device_levels_plan(&needs, &bsw_level_costs_h200, &out);
+    bsw_device_levels_plan(&needs, &bsw_device_tuning_find(9, 0)->level_costs, &out);
     return out;
 }
 

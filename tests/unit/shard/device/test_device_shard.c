@@ -457,6 +457,7 @@ static void open_span(const struct small_index *what, const struct scan_case *sc
                                            .max_queries = QUERIES,
                                            .keep = with->keep,
                                            .capacity = with->capacity,
+                                           .graphs = BSW_GRAPHS_ON,
                                            .stage_dims = scan->host.stage_dims};
     assert_ok(bsw_device_open(&options, &out->device, &err), &err);
     assert_ok(bsw_device_engine_open(out->device, &needs, &out->engine, &err), &err);
