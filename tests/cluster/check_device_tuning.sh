@@ -45,7 +45,8 @@ same() {
 "$program" encode --base "$base" --rows 0:3000 --index "$folder/flat" --codec saq --bits 2 --metric l2 --stage 64 --quiet
 "$program" encode --base "$base" --rows 0:3000 --index "$folder/lists" --codec saq --bits 2 --metric l2 --lists 20 \
     --calibrate off --quiet
-for index in flat lists; do
+"$program" encode --base "$base" --index "$folder/long" --codec saq --bits 2 --metric l2 --quiet
+for index in flat lists long; do
     search "$index" "$program" --device cpu
     mv "$folder/found" "$folder/expected.$index"
 done
@@ -65,7 +66,8 @@ same flat '"scan": "planes"'
 tuned 'bit_queries=1000 matrix_from_queries=21'
 same flat '"scan": "planes"'
 tuned 'progressive_from_dims=128 matrix_kernel=hopper'
-same flat '"scan": "progressive-matrix"'
+same flat '"scan": "(progressive-)?matrix"'
+check "progressive on Hopper" grep -q '"scan": "progressive-matrix"' "$folder/json"
 tuned progressive_from_dims=129
 same flat '"scan": "matrix"'
 tuned 'progressive_from_dims=- graphs=on'
@@ -79,9 +81,11 @@ tuned 'progressive_from_dims=- levels=off list_items=1048576 all_list_items=1073
 same flat '"samples": 0'
 # Limits by rank: of one sample, or of two where candidates cost much and launches nothing.
 tuned 'level_costs=25000,30,6900,9800,240'
-same flat '"samples": 1'
-tuned 'level_costs=0,4000000,4000000,0,0'
-same flat '"samples": [12]'
+same long '"samples": 1'
+tuned 'level_costs=4000000000,0,0,0,0' 'list_items=4000'
+same long '"samples": 1'
+tuned levels=off
+same long '"samples": 0'
 
 # ---- refused -------------------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ UNIT_TEST(test_hopper_has_what_was_measured)
     assert_int_equal(row->plane_group_bytes, 32 << 10);
     for (size_t i = 0; i < built_in->num; i++) assert_false(built_in->rows[i].has_graphs);
     assert_int_equal(bsw_device_tuning_find(10, 0)->hopper_list_bundles[3], 1);
-    assert_int_equal(bsw_device_tuning_find(8, 6)->progressive_from_dims, 32);
+    assert_int_equal(bsw_device_tuning_find(8, 6)->plane_group_bytes, 16 << 10);
 }
 
 static void assert_finds(int major, int minor, int row_major, int row_minor)
