@@ -24,6 +24,8 @@
 // Rows of which no rotation is learned, where dims are more: codes of about as many entries lose
 // little by any, and a round takes an SVD of dims^2 all the same.
 #define OPQ_FEW_ROWS 256
+// So many rows that lie far out may have entries of their own.
+#define MOST_FAR_ROWS 8
 
 // ---- rows ----
 
@@ -51,14 +53,20 @@ static enum bsw_status train_mean(struct bsw_sample *sample, struct bsw_product_
     return status;
 }
 
+static size_t row_stride(const struct bsw_sample *sample, const struct bsw_product_codes *codes)
+{
+    size_t fit = MOST_ROW_BYTES / (codes->projected_dims * sizeof(float));
+    return (size_t)(sample->num_rows + fit - 1) / fit;
+}
+
 // Every stride-th good row, centred, to out->rows.
 static enum bsw_status take_rows(struct bsw_sample *sample, const struct bsw_product_codes *codes,
-                                 size_t stride, struct bsw_training_rows *out,
-                                 struct bsw_error *err)
+                                 struct bsw_training_rows *out, struct bsw_error *err)
 {
     const float *rows;
     float factors[BSW_SAMPLE_TILE];
-    size_t num_rows, place = 0, dims = codes->dims;
+    size_t num_rows, place = 0, dims = codes->dims, stride = row_stride(sample, codes);
+    out->num = 0;
     bsw_sample_rewind(sample, "training, rows");
     for (;;) {
         BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
@@ -76,14 +84,28 @@ static enum bsw_status take_rows(struct bsw_sample *sample, const struct bsw_pro
 static enum bsw_status hold_rows(struct bsw_sample *sample, const struct bsw_product_codes *codes,
                                  struct bsw_training_rows *out, struct bsw_error *err)
 {
-    size_t fit = MOST_ROW_BYTES / (codes->projected_dims * sizeof(float)),
-           stride = (size_t)(sample->num_rows + fit - 1) / fit,
+    size_t stride = row_stride(sample, codes),
            most = ((size_t)sample->num_rows + stride - 1) / stride;
     BSW_TRY(bsw_allocate(&out->rows, most * codes->dims, sizeof(float), "sample", err));
     BSW_TRY(
         bsw_allocate(&out->projected, most * codes->projected_dims, sizeof(float), "sample", err));
     BSW_TRY(bsw_allocate(&out->codes, most, codes->book.parts, "sample", err));
-    return take_rows(sample, codes, stride, out, err);
+    return take_rows(sample, codes, out, err);
+}
+
+// Rows that lie far out would turn the rotation, and are left out of it. A few of them cost an
+// entry each of a codebook, and have codes of their own for it: under ip such a row is the best of
+// half of all queries.
+static enum bsw_status add_far_rows(struct bsw_sample *sample,
+                                    const struct bsw_product_codes *codes,
+                                    struct bsw_training_rows *out, struct bsw_error *err)
+{
+    struct bsw_sample_far *far = &sample->far;
+    if (far->is_kept || far->num_rows == 0 || far->num_rows > MOST_FAR_ROWS) return BSW_OK;
+    far->is_kept = 1;
+    enum bsw_status status = take_rows(sample, codes, out, err);
+    far->is_kept = 0;
+    return status;
 }
 
 // The first num of them, by the matrix that there is.
@@ -172,6 +194,7 @@ static enum bsw_status train_on(struct bsw_sample *sample, uint64_t seed, int nu
                                                .progress = sample->progress};
     BSW_TRY(hold_rows(sample, codes, rows, err));
     BSW_TRY(train_rotation(sample, seed, num_threads, codes, rows, err));
+    BSW_TRY(add_far_rows(sample, codes, rows, err));
     project(sample, codes, rows->num, num_threads, rows);
     return bsw_product_books_train(&training, rows, sample, codes, err);
 }

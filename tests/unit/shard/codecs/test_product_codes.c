@@ -28,19 +28,28 @@ static float *make_rows(void)
     return rows;
 }
 
-static struct bsw_product_codes *train(enum bsw_metric metric, uint32_t bits, const char *rotation,
-                                       int num_threads)
+// num_far: rows that are left out of means and rotations.
+static struct bsw_product_codes *train_far(enum bsw_metric metric, uint32_t bits,
+                                           const char *rotation, int num_threads, uint64_t num_far)
 {
     struct bsw_sample sample;
     struct bsw_product_codes *codes;
     bsw_vectors *vectors;
     assert_ok(bsw_vectors_open(path_of("rows.fbin"), BSW_ALL_ROWS, &vectors, &err), &err);
     assert_ok(bsw_sample_create(vectors, metric, bsw_cpu_level_detect(), &sample, &err), &err);
+    if (num_far > 0) assert_ok(bsw_sample_leave_out(&sample, &err), &err);
+    assert_int_equal(sample.far.num_rows, num_far);
     assert_ok(bsw_product_codes_create(metric, DIMS, PARTS, bits, rotation, &codes, &err), &err);
     assert_ok(bsw_product_train(&sample, 5, num_threads, codes, &err), &err);
     bsw_sample_deinit(&sample);
     bsw_vectors_close(&vectors);
     return codes;
+}
+
+static struct bsw_product_codes *train(enum bsw_metric metric, uint32_t bits, const char *rotation,
+                                       int num_threads)
+{
+    return train_far(metric, bits, rotation, num_threads, 0);
 }
 
 // x' of a row, and its nearest entries.
@@ -118,6 +127,30 @@ UNIT_TEST(rotations_keep_lengths_and_opq_has_the_least_error)
            opq = mean_error(all[2], rows);
     assert_true(opq < 0.9 * none && opq < 0.9 * random);
     for (int i = 0; i < 3; i++) bsw_product_codes_destroy(&all[i]);
+    bsw_free(&rows);
+}
+
+// And the others lose next to nothing by it.
+UNIT_TEST(a_row_far_out_has_a_code_of_its_own)
+{
+    float *rows = make_rows(), *far = rows + 77 * DIMS;
+    _Alignas(64) float projected[64];
+    uint8_t code[PARTS];
+    double square = 0;
+    struct bsw_product_codes *without = train(BSW_METRIC_IP, 8, "opq", 1);
+    double error = mean_error(without, rows);
+    for (size_t d = 0; d < DIMS; d++) {
+        far[d] *= 50;
+        square += far[d] * far[d];
+    }
+    write_fbin(path_of("rows.fbin"), rows, ROWS, DIMS);
+    struct bsw_product_codes *with = train_far(BSW_METRIC_IP, 8, "opq", 1, 1);
+    code_row(with, far, 1.0f, projected, code);
+    assert_true(squared_error(with, projected, code) < 1e-6 * square);
+    for (size_t d = 0; d < DIMS; d++) far[d] /= 50;
+    assert_true(mean_error(with, rows) < 1.1 * error);
+    bsw_product_codes_destroy(&without);
+    bsw_product_codes_destroy(&with);
     bsw_free(&rows);
 }
 
