@@ -15,7 +15,7 @@ struct bsw_device_tune_options {
     int is_forced; // a row of the same capability in the file is replaced
 };
 
-// Of rank 0 alone. BSW_ERROR_USAGE: no such device, or a row that is not to be replaced.
+// Called on rank 0 alone. BSW_ERROR_USAGE: no such device, or a row that is not to be replaced.
 enum bsw_status bsw_device_tune(const struct bsw_device_tune_options *options,
                                 struct bsw_error *err);
 

@@ -27,7 +27,7 @@ BSW_TUNER_CALL void bsw_device_tuner_close(struct bsw_device_tuner **tuner);
 
 // "NVIDIA H200"
 BSW_TUNER_CALL const char *bsw_device_tuner_name(const struct bsw_device_tuner *tuner);
-// Of the device's own capability; before the run as searches have it.
+// The row has the device's own capability; before the run as searches have it.
 BSW_TUNER_CALL const struct bsw_device_tuning *
 bsw_device_tuner_row(const struct bsw_device_tuner *tuner);
 

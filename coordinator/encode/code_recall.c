@@ -93,7 +93,7 @@ static enum bsw_status take_rows(struct bsw_code_recall *measure, struct choice 
     }
 }
 
-// Of all good rows, those that lie far out, too.
+// All good rows may be chosen, those that lie far out too.
 static enum bsw_status choose_rows(struct bsw_code_recall *measure, const bsw_vectors *vectors,
                                    const struct bsw_manifest *manifest, struct choice *choice,
                                    struct bsw_progress *progress, struct bsw_error *err)

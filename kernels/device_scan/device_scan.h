@@ -85,7 +85,7 @@ struct bsw_device_lists {
                           // none
     uint32_t is_unordered; // 1: rows of later segments may be smaller, so that cut's limit is the
                            // worst score kept, and not one above
-    // Of limits by rank (gpu_select.h); NULL: there are none.
+    // For limits by rank (gpu_select.h); NULL: there are none.
     uint32_t *raised; // [num_queries], 1: the limit may be above the keep-th best
     uint64_t *hits;   // one number: items that lists had, but for a first sample's
 };

@@ -57,7 +57,7 @@ struct bsw_device_needs {
     enum bsw_cpu_level level;
     struct bsw_selection_settings selection; // of entries of these tables
     enum bsw_search_graphs graphs;           // device_graph.h
-    // Of the device, for as long as there is a plan; NULL, where it is not known: the first row.
+    // The device's, there for as long as the plan; NULL, where it is not known: the first row.
     const struct bsw_device_tuning *tuning;
 };
 

@@ -8,23 +8,12 @@ set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
-needs "$emulated"
+use_device emulated
 find_ranks 2 4
 
 # on_device RANKS ARGUMENTS: runs there; compares with $folder/expected.
 on_device() {
-    local ranks=$1
-    shift
-    if ! BITSWEEP=$emulated "$run" -n "$ranks" "$@" --quiet --json --device emulated --force \
-        --out "$folder/found" >"$folder/json" 2>"$folder/stderr" || [[ -s $folder/stderr ]]; then
-        complain "$ranks ranks: $*" "$folder/stderr"
-    elif ! cmp -s "$folder/expected" "$folder/found"; then
-        complain "$ranks ranks: $*: other bytes"
-    elif ! grep -q '^  "device": "emulated"' "$folder/json"; then
-        complain "$ranks ranks: $*: not on the device"
-    else
-        pass
-    fi
+    device_finds "$1 ranks: ${*:2}" "$1" "$kind" "${@:2}"
 }
 
 # on_cpu ARGUMENTS: what is to be found.

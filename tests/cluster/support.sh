@@ -112,17 +112,13 @@ search_cpu() {
     cp "$folder/stdout" "$folder/said"
 }
 
-# same NAME RANKS SHARDS OPTIONS: the bytes of search_cpu from $folder/NAME.SHARDS on a device: $device, or one of
-# $kind. $folder/json is what it says.
-same() {
-    local name=$1 ranks=$2 shards=$3 what on
-    on=${device:-$(device_for "$ranks")}
+# device_finds WHAT RANKS DEVICE ARGUMENTS: on it the program writes the bytes of $folder/expected, and says that it was
+# there. $folder/json is what it says.
+device_finds() {
+    local what=$1 ranks=$2 on=$3
     shift 3
-    what="$name, $ranks ranks, $shards shards, $*"
-    if needs_emulator "$what"; then return; fi
-    if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" "${asked[@]}" --quiet \
-        --device "$on" --out "$folder/found" --force --json "$@" >"$folder/json" 2>"$folder/stderr" ||
-        [[ -s $folder/stderr ]]; then
+    if ! BITSWEEP=$emulated "$run" -n "$ranks" "$@" --quiet --json --device "$on" --force \
+        --out "$folder/found" >"$folder/json" 2>"$folder/stderr" || [[ -s $folder/stderr ]]; then
         complain "$what"
     elif ! cmp -s "$folder/expected" "$folder/found"; then
         complain "$what: other bytes"
@@ -131,6 +127,17 @@ same() {
     else
         pass
     fi
+}
+
+# same NAME RANKS SHARDS OPTIONS: the bytes of search_cpu from $folder/NAME.SHARDS on a device: $device, or one of
+# $kind.
+same() {
+    local name=$1 ranks=$2 shards=$3 what
+    shift 3
+    what="$name, $ranks ranks, $shards shards, $*"
+    if needs_emulator "$what"; then return; fi
+    device_finds "$what" "$ranks" "${device:-$(device_for "$ranks")}" search --index "$folder/$name.$shards" \
+        "${asked[@]}" "$@"
 }
 
 # sum_of NAME: the sum of a number over the ranks of $folder/json.
