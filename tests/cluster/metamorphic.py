@@ -25,9 +25,8 @@ from hard_data import KINDS, Random, Truth, as_bytes, make
 K = 10
 MAY_FALL = 0.02
 ERRORS = 3  # standard errors of the mean fall that may be chance
-OTHER_SEEDS = (2, 3)
+OTHER_SEEDS = (2, 3, 4, 5, 6)
 QUERIES = 200
-ROUNDED = 0.99  # recall of exact searches where float32 rounds the changed numbers
 SCALED = ("times 10^-20", "times 10^15")  # squares near the ends of float32: no smaller, no longer
 # A table of recalls is measured with rows as queries, and promises nothing for others.
 QUERIES_UNLIKE_ROWS = ("far queries", "short queries", "95 % copies")
@@ -57,8 +56,9 @@ class Code:
 
 @dataclass(frozen=True)
 class Change:
-    """One that keeps neighbours. rounds: float32 does not hold the changed numbers exactly.
-    is_same: every answer has the same ids."""
+    """One that keeps neighbours. rounds: float32 does not hold the changed numbers exactly, whose
+    neighbours are computed anew. is_same: every answer has the same ids. unfit: kinds of data that
+    it may cost recall."""
 
     name: str
     make: Callable[[Random, Data, str], Data]
@@ -67,6 +67,7 @@ class Change:
     rounds: bool = False
     is_same: bool = False
     scales: bool = False
+    unfit: tuple[str, ...] = ()
 
 
 FLOATS = ("saq", "sq8", "pq", "xfbq")
@@ -175,8 +176,9 @@ CHANGES = (
     Change("all times 10^+-3", all_times(decimal), codecs=FLOATS, rounds=True, scales=True),
     Change("translated", translated, ("l2",), FLOATS, rounds=True, scales=True),
     Change("turned", turned, codecs=("saq", "pq"), rounds=True),
-    # A turn mixes the scales that sq8 has for each dimension; only l2 centers queries.
-    Change("turned", turned, ("l2",), ("sq8",), rounds=True),
+    # A turn mixes the scales that sq8 has for each dimension; only l2 centers queries. Heavy tails are
+    # a few long numbers of a row, which it clips; once turned they are all of its numbers.
+    Change("turned", turned, ("l2",), ("sq8",), rounds=True, unfit=("heavy tails",)),
     Change("rows permuted", rows_permuted),
     Change("dims permuted", dims_permuted),
     # xfbq's one scale, as its paper has it, is also that of the zeros.
@@ -210,7 +212,7 @@ def fewer_bits(_: Random, data: Data, __: str) -> Data:
 
 # Wrong on purpose, each of which must be noticed.
 WRONG = (
-    Change("rows translated, queries not", rows_translated, ("l2",), QUICK, rounds=True),
+    Change("rows translated, queries not", rows_translated, ("l2",), QUICK),
     Change("ids led back to other rows", led_astray, codecs=(*QUICK, "raw")),
     Change("one dim stretched", one_dim_stretched, codecs=QUICK),
     Change("one answer less", fewer_asked, codecs=(*QUICK, "raw")),
@@ -268,7 +270,7 @@ def draw(number: int, pairs: list[tuple[Code, Change]], kinds: tuple[str, ...]) 
     """Neighbouring numbers have other codes and changes; all are met once in len(pairs) cases."""
     random = np.random.default_rng(number)
     code, change = pairs[number % len(pairs)]
-    unfit = SCALED if change.scales else ()
+    unfit = change.unfit + (SCALED if change.scales else ())
     if code.lists and not code.probe:
         unfit += QUERIES_UNLIKE_ROWS
     kind = str(random.choice([k for k in kinds if k not in unfit]))
@@ -328,13 +330,19 @@ def falls(before: np.ndarray, after: np.ndarray) -> bool:
     return bool(fall.mean() > MAY_FALL + ERRORS * fall.std() / len(fall) ** 0.5)
 
 
-def falls_by_luck(case: Case, name: str, truth: Truth, after: np.ndarray, folder: str) -> bool:
-    """Whether another seed of training and rotations does to the unchanged data what that did."""
-    for seed in OTHER_SEEDS:
+def falls_by_luck(
+    case: Case, name: str, sides: tuple[Data, Data], truths: tuple[Truth, Truth], folder: str
+) -> bool:
+    """Whether seeds of training and rotations bring such a fall: queries that have all the same
+    neighbours are one trial, not many. Means of other seeds are compared by how these vary."""
+
+    def recall(data: Data, truth: Truth, seed: int) -> float:
         other = replace(case, settings={**case.settings, "seed": seed})
-        if not falls(truth.found(search(other, case.data, folder).answers[name]), after):
-            return True
-    return False
+        return float(truth.found(search(other, data, folder).answers[name]).mean())
+
+    recalls = np.array([[recall(*side, seed) for seed in OTHER_SEEDS] for side in zip(sides, truths)])
+    chance = float(np.sqrt(recalls.var(axis=1, ddof=1).sum() / len(OTHER_SEEDS)))
+    return bool(recalls[0].mean() - recalls[1].mean() <= MAY_FALL + ERRORS * chance)
 
 
 def faults(case: Case, folder: str) -> list[str]:
@@ -350,19 +358,20 @@ def faults(case: Case, folder: str) -> list[str]:
     except bitsweep.Error as error:
         return [f"refused changed: {error}"]
     truth = Truth(case.data.x, case.data.q, K, code.metric)
+    truth_after = Truth(changed.x, changed.q, K, code.metric) if change.rounds else truth
     found = []
-    least = ROUNDED if change.rounds else 1.0
-    for side, name, most in ((before, "knn before", 1.0), (after, "knn", least)):
-        if truth.found(side.exact).mean() < most:
-            found.append(f"{name}: recall {truth.found(side.exact).mean():.4f}")
+    for side, name, its in ((before, "knn before", truth), (after, "knn", truth_after)):
+        if its.found(side.exact).mean() < 1:
+            found.append(f"{name}: recall {its.found(side.exact).mean():.4f}")
     if not np.array_equal(after.refined_all, after.exact):
         found.append("all rows refined, but not the ids of knn")
     for name, ids in after.answers.items():
         num_other = int((ids != before.answers[name]).any(axis=1).sum()) if change.is_same else 0
         if num_other:
             found.append(f"{name}: {num_other} of {len(ids)} answers have other ids")
-        was, is_now = truth.found(before.answers[name]), truth.found(ids)
-        if falls(was, is_now) and not falls_by_luck(case, name, truth, is_now, folder):
+        was, is_now = truth.found(before.answers[name]), truth_after.found(ids)
+        sides, truths = (case.data, changed), (truth, truth_after)
+        if falls(was, is_now) and not falls_by_luck(case, name, sides, truths, folder):
             found.append(f"{name}: recall {was.mean():.3f}, changed {is_now.mean():.3f}")
     return found
 
@@ -384,7 +393,11 @@ def prove(first: int, folder: str) -> int:
     for change in WRONG:
         for codec in change.codecs:
             # By default few lists are looked at, whose rows are nearly all refined.
-            pairs = [p for p in pairs_of((change,)) if p[0].codec == codec and (p[0].lists == 0 or p[0].probe)]
+            pairs = [
+                (code, change)
+                for code, change in pairs_of((change,))
+                if code.codec == codec and (not code.lists or code.probe)
+            ]
             case = draw(first, pairs, ("clusters",))
             if not faults(case, folder):
                 missed += 1
