@@ -110,8 +110,8 @@ BITSWEEP_API const char *bitsweep_status_name(int status);
 
 /* ---- version --------------------------------------------------------------------------------- */
 
-/* Of the library that runs, "0.2.0"; a constant. Programs compiled against one minor version run
-   with every later patch of it: the soname says so. */
+/* The version of the library that runs, "0.2.0"; a constant. Programs compiled against one minor
+   version run with every later patch of it: the soname says so. */
 BITSWEEP_API const char *bitsweep_version(void);
 /* major * 10000 + minor * 100 + patch. */
 BITSWEEP_API int bitsweep_version_number(void);

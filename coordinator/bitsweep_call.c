@@ -122,7 +122,7 @@ static void note_closed(const bitsweep_ranks *ranks)
     pthread_mutex_unlock(&ranks_lock);
 }
 
-// Of an address that may be anything.
+// Whether these ranks are open; the address may be anything.
 static int is_open(const bitsweep_ranks *ranks)
 {
     pthread_mutex_lock(&ranks_lock);

@@ -232,8 +232,8 @@ bench: common kernels shard coordinator/job coordinator/search coordinator/encod
 coordinator: common kernels shard coordinator
 '
 
-# Of sources in the four folders and bench/: includes that climb, and two files that include each other. Kernels see
-# the emulator where it compiles them.
+# Directions of sources in the four folders and bench/: includes that climb, and two files that include each other.
+# Kernels see the emulator where it compiles them.
 check_directions() {
     local product=()
     for file in "${sources[@]}"; do

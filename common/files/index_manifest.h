@@ -20,9 +20,9 @@
 
 BSW_C_BEGIN
 
-// Of manifests: 2 with lists, which programs that know 1 alone must not take for a flat index; 3
-// with rows that are copied in the order of lists; 4 with any of both or none, and codes by a rule
-// that is newer than the codec.
+// Format versions of manifests: 2 has lists, which programs that know 1 alone must not take for a
+// flat index; 3 has rows that are copied in the order of lists; 4 may have either, and its codes
+// follow a rule that is newer than the codec.
 #define BSW_INDEX_FORMAT_VERSION   1
 #define BSW_LISTS_FORMAT_VERSION   2
 #define BSW_ORDERED_FORMAT_VERSION 3

@@ -26,11 +26,11 @@ struct bsw_caller {
     int is_stopped;
 };
 
-// Of this thread from here on, borrowed; NULL: none. Returns the one before.
+// Sets the caller of this thread from here on, borrowed; NULL: none. Returns the one before.
 struct bsw_caller *bsw_caller_set(struct bsw_caller *caller);
 
 void bsw_caller_note(const char *label, uint64_t done, uint64_t total);
-// Asks, too; 1 from the first word for it on.
+// Polls the callback; returns 1 from the moment it asked to stop.
 int bsw_caller_is_stopping(void);
 
 BSW_C_END

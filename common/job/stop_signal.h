@@ -12,7 +12,7 @@
 
 #include "common/base/status.h"
 
-// Of main, before any thread and before MPI: all threads to come leave the signals to this one.
+// Called by main before any thread and before MPI: all later threads leave the signals to this one.
 enum bsw_status bsw_stop_watch(struct bsw_error *err);
 // Rank 0 is the one that says why on stderr and writes STATUS.json.
 void bsw_stop_set_rank(int rank);

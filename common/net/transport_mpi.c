@@ -381,8 +381,8 @@ static void close_mpi(bsw_transport *transport, int failed)
     alarm(0);
 }
 
-// Of a communicator that was joined: whatever happened, the process and its MPI go on. Where
-// messages may be under way, which MPI reads from or writes to these buffers, they stay for good.
+// Closes a communicator that was joined: whatever happened, the process and its MPI go on. While
+// messages may be under way, MPI reads from or writes to these buffers, so they stay for good.
 static void leave_mpi(bsw_transport *transport, int failed)
 {
     static struct mpi_state *left; // a chain, so that nothing counts as lost

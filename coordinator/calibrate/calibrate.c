@@ -47,7 +47,7 @@ struct calibration {
     char queries[BSW_PATH_BYTES];
     struct bsw_calibrate_steps steps;
     struct bsw_search search;
-    // Of rank 0.
+    // On rank 0.
     struct bsw_index_folder folder;
     struct bsw_calibrate_rows rows;
     unsigned char *is_copy; // of the user's queries, which are those of one before
@@ -288,7 +288,8 @@ static enum bsw_status plan_steps(struct calibration *c, struct bsw_error *err)
     return bsw_transport_agree(c->transport, status, err);
 }
 
-// Of all queries the best candidates by key, as many as the largest oversample refines.
+// Opens a search for the best candidates of all queries by key, as many as the largest oversample
+// refines.
 static enum bsw_status open_search(struct calibration *c, struct bsw_error *err)
 {
     const struct bsw_calibrate_settings *s = &c->settings;

@@ -42,7 +42,7 @@ struct bsw_calibrate_settings {
     struct bsw_progress *progress;            // rank 0, borrowed; NULL: nothing is shown
 };
 
-// Of rank 0.
+// What rank 0 measured.
 struct bsw_calibrate_stats {
     uint64_t num_queries, k; // that count
     uint64_t num_different;  // of the rows that were drawn, or of the user's queries

@@ -48,7 +48,7 @@ static enum bsw_status read_shard(const struct bsw_manifest *manifest, const cha
     return status;
 }
 
-// Of the rows of a shard, as encode made it: a copy in the order of lists has no dropped rows.
+// Adds the rows of a shard, as encode made it: a copy in the order of lists has no dropped rows.
 static enum bsw_status add_digests(const struct bsw_manifest *manifest, const char *index,
                                    uint32_t shard, const unsigned char *numbers, uint64_t *digest,
                                    struct bsw_error *err)

@@ -49,7 +49,7 @@ static void tell_lists(struct bsw_facts *facts, const struct bsw_search *search,
     bsw_fact_text(facts, "calibrated_by", bsw_calibration_source_name(table->source), " of its %s");
 }
 
-// Of tables that have entries within a radius alone.
+// What tables that have entries within a radius alone add to the report.
 static void tell_selection(struct bsw_facts *facts, const struct bsw_search_settings *settings,
                            const struct bsw_search_stats *stats)
 {

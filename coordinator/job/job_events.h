@@ -21,8 +21,8 @@ struct bsw_job_events {
     enum bsw_status (*complete)(struct bsw_error *err);
 };
 
-// Of a command: how the run ended, then the outcome of the process (common/job/run_status.h,
-// stop_signal.h).
+// The events of a command: how the run ended, then the outcome of the process
+// (common/job/run_status.h, stop_signal.h).
 extern const struct bsw_job_events bsw_command_events;
 
 // events may be NULL.

@@ -14,7 +14,7 @@
 // Takes rows [num_rows][dims] into a digest that begins as 0, in any number of calls.
 void bsw_query_digest_add(uint64_t *digest, const float *rows, size_t num_rows, size_t dims);
 
-// Of all rows of the range, which are read once.
+// The digest of all rows of the range, which are read once.
 enum bsw_status bsw_query_digest(const bsw_vectors *queries, uint64_t *out, struct bsw_error *err);
 
 #endif

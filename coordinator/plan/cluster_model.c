@@ -123,7 +123,7 @@ static double slice_of(const struct bsw_cluster_job *job)
     return (double)((job->batch + job->num_replicas - 1) / job->num_replicas);
 }
 
-// Of all shards those of the rank that has most (assignment.h).
+// The share of all shards that the rank with most of them has (assignment.h).
 static double busiest_of(const struct bsw_cluster_job *job)
 {
     uint64_t most = (job->num_shards + job->num_ranks - 1) / job->num_ranks;

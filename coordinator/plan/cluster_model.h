@@ -11,7 +11,7 @@
 // Half of the longest sleep between two looks of a rank that waits (transport_mpi.c).
 #define BSW_CLUSTER_NAP_SECONDS 1e-4
 
-// Of one rank with `threads` threads; 0: not known.
+// What one rank with `threads` threads reaches; 0: not known.
 struct bsw_model_rates {
     double alpha_seconds;             // a message of no bytes, until the receiver has it
     double beta_seconds_per_byte;     // of a message

@@ -19,7 +19,8 @@ struct bsw_plan_misses {
     uint64_t largest_items; // power of two that reaches the target, 0: none
 };
 
-// Of the index's L best. target: percent of them to keep, for which largest_items is sought.
+// Misses among the index's L best. target: percent of them to keep, for which largest_items is
+// sought.
 enum bsw_status bsw_plan_misses_find(const struct bsw_plan_index *index,
                                      const struct bsw_queue_options *queue, double target,
                                      struct bsw_plan_misses *out, struct bsw_error *err);

@@ -9,8 +9,8 @@
 #include "kernels/gpu_select/gpu_select.h"
 
 #define ALIGNMENT ((size_t)256)
-// Of the device's memory what a merge takes at most, and in any case: more queries at a time make
-// for fewer and longer transfers, and these are long enough.
+// A merge takes at most this part of the device's memory, and at most so many bytes: more queries
+// at a time make for fewer and longer transfers, and these are long enough.
 #define MEMORY_PART 8
 #define MOST_BYTES  ((size_t)1 << 30)
 
@@ -364,7 +364,7 @@ static enum bsw_status wait_for(const struct bsw_batch_device_merge *merge, stru
                        : bsw_device_wait(merge->device, BSW_QUEUE_LINK, what, err);
 }
 
-// Of the group's queries, to the device that merges; there to cuts.
+// Brings the candidates of the group's queries to the device that merges; there they become cuts.
 static enum bsw_status run_group(struct group *group, struct bsw_cut *cuts, struct bsw_error *err)
 {
     struct bsw_batch_device_merge *merge = group->merge;

@@ -91,7 +91,7 @@ static void note_exchange(struct bsw_batch_search *search, enum bsw_exchange exc
     cost->bytes += bytes;
 }
 
-// Of what rank 0 sends to all others.
+// Bytes that rank 0 sends to all others together.
 static uint64_t spread_bytes(const struct bsw_batch_search *search, size_t bytes)
 {
     return (uint64_t)bytes * (uint64_t)(search->transport->num_ranks - 1);
@@ -224,7 +224,7 @@ static enum bsw_status merge_on_devices(struct bsw_batch_search *search, size_t 
                   BSW_OK, err);
 }
 
-// Of the batch that the service has.
+// Scans for the batch that the service has.
 static void scan(struct bsw_batch_search *search, struct bsw_batch_work *work)
 {
     double since = bsw_clock_seconds();

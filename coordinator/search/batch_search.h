@@ -49,7 +49,7 @@ enum bsw_exchange {
 };
 const char *bsw_exchange_name(enum bsw_exchange exchange);
 
-// Of rank 0, over all batches; a part of the phase that the exchange is in.
+// What an exchange cost rank 0, over all batches; a part of the phase that the exchange is in.
 struct bsw_exchange_cost {
     double wait_seconds; // for other ranks to be ready: the agreement before
     double seconds;      // then, until all that comes to rank 0 is here, or all it sends is sent

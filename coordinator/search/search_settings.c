@@ -197,7 +197,8 @@ static int is_as_calibrated(const struct settling *s)
            s->out->table == bsw_table_chosen(BSW_TABLE_CHOICE_AUTO) && !s->out->selection.is_on;
 }
 
-// Of fewer neighbours than were measured with, as many candidates as then.
+// Takes the entry's settings. For fewer neighbours than it was measured with, as many candidates as
+// then.
 static void take_entry(const struct settling *s, const struct bsw_calibration_entry *entry)
 {
     double k = (double)s->asked->k, calibrated_k = s->manifest->calibration.k,

@@ -5,13 +5,13 @@
 
 #include "coordinator/search/search_settings.h"
 
-// Of an index of codes with tables; has_table: --table was said. What cannot be is BSW_ERROR_USAGE
-// in one line that names the option.
+// Settles the request for an index whose codes have tables; has_table: --table was given. An
+// impossible request is BSW_ERROR_USAGE in one line that names the option.
 enum bsw_status bsw_selection_settle(const struct bsw_selection_request *asked,
                                      const struct bsw_manifest *manifest, const char *index,
                                      int has_table, struct bsw_selection_settings *out,
                                      struct bsw_error *err);
-// Of codes without tables: anything asked for is BSW_ERROR_USAGE.
+// For codes without tables: anything asked for is BSW_ERROR_USAGE.
 enum bsw_status bsw_selection_refuse(const struct bsw_selection_request *asked, const char *codec,
                                      struct bsw_error *err);
 

@@ -241,7 +241,8 @@ static enum bsw_status open_pairs(struct train_job *job, struct bsw_error *err)
     return shape_sides(job, err);
 }
 
-// Of similarities, unless said: as many as a rank's share of a batch and of the held-out pairs has.
+// Unless they were given, lowers the negatives to what a rank's share of a batch and of the
+// held-out pairs has.
 static void settle_negatives(struct train_job *job)
 {
     struct bsw_rbe_training_options *o = &job->settings.training;

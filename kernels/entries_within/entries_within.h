@@ -66,7 +66,7 @@ struct bsw_entry_hits {
     uint64_t *num_computed; // grows by the entries that the formula was computed of; or NULL
 };
 
-// Of a batch: its hits stay below 2^31.
+// Rays of a batch at most: its hits stay below 2^31.
 #define BSW_ENTRY_MOST_RAYS (1u << 22)
 
 static inline size_t bsw_entry_hits_room(const struct bsw_entry_book *book, size_t num_rays)

@@ -57,7 +57,7 @@ build_structure(struct bsw_vulkan_device *device, VkAccelerationStructureTypeKHR
     return BSW_OK;
 }
 
-// Of `count` boxes or instances.
+// Makes an acceleration structure of `count` boxes or instances.
 static enum bsw_status make_structure(struct bsw_vulkan_device *device,
                                       VkAccelerationStructureTypeKHR type,
                                       const VkAccelerationStructureGeometryKHR *geometry,

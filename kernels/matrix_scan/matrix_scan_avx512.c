@@ -28,7 +28,8 @@ INLINE __m512 keys_of(__m512i sums, struct half_rows rows, const struct panel *p
     return _mm512_fmadd_ps(_mm512_set1_ps(panel->scales[j]), scaled, rows.biases);
 }
 
-// Of sums over all dimensions that start at 0. kind: MARK_INTEGERS, MARK_WHOLE or MARK_FLOATS.
+// Rows that reach the limit, from sums over all dimensions that start at 0. kind: MARK_INTEGERS,
+// MARK_WHOLE or MARK_FLOATS.
 INLINE __mmask16 passing(enum block_end kind, __m512i sums, struct half_rows rows,
                          const struct panel *panel, size_t j)
 {

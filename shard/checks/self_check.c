@@ -253,8 +253,8 @@ static enum bsw_status fail_key(const struct drawn_key *key, const char *what, i
         digits, (unsigned long long)found, digits, (unsigned long long)expected);
 }
 
-// Of the dimensions that the search looks at, and with what keys of residuals lack. place: of the
-// unit, row: of what is given of it.
+// The score by the reference, over the dimensions that the search looks at, and with what keys of
+// residuals lack. place: of the unit, row: of what is given of it.
 static enum bsw_status plain_score(const struct bsw_shard_service *service,
                                    const struct drawn_key *key, uint32_t place,
                                    const struct bsw_resident_shard *shard, uint32_t row,

@@ -15,7 +15,7 @@
 #define PART_FIELD      16 // Manifest.learned
 #define BIASLESS_RULE   1  // of models without projections: shard files have no biases
 
-// Of models that plan knows nothing of.
+// What plan assumes of models that it knows nothing of.
 #define USUAL_CODE_DIMS    64
 #define USUAL_QUERY_PLANES 3
 

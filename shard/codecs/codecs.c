@@ -81,7 +81,7 @@ enum bsw_status bsw_codec_check_model(const char *folder, const struct bsw_manif
     return BSW_OK;
 }
 
-// Of --bits, 0: not given, those that the codec then has.
+// Settles --bits: if it is 0, not given, the codec's usual number.
 static enum bsw_status settle_bits(const struct bsw_codec *codec, double *bits,
                                    struct bsw_error *err)
 {
@@ -204,7 +204,7 @@ enum bsw_status bsw_manifest_parse(const char *name, const void *data, size_t by
     return bsw_manifest_unpack(bsw_codecs, name, data, bytes, out, err);
 }
 
-// Of a folder without a manifest: it may be one that encode has not finished.
+// Fails for a folder without a manifest: it may be one that encode has not finished.
 static enum bsw_status fail_no_index(const char *folder, struct bsw_error *err)
 {
     static const char *const unfinished[] = {"encode.plan", "encode.lists"};

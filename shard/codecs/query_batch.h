@@ -26,7 +26,7 @@ struct bsw_query_batch {
     const int32_t *constants; // [num_queries]; codec raw alone, as is factor
     int factor;               // both: kernels/encode/raw_codes.h
     const union bsw_addition *additions; // [num_queries], to keys (probe.h); NULL: nothing
-    // Of codes that are scanned by tables; words are floats then.
+    // For codes that are scanned by tables; words are floats then.
     const struct bsw_product_codes *product; // NULL: there are no tables
     const float *centroids; // [lists][dims], where codes are of residuals; else NULL
     enum bsw_table_type table;

@@ -134,7 +134,8 @@ unset BITSWEEP_COMPUTE_SANITIZER BITSWEEP_KNOWN_REPORTS
 
 # ---- a pack --------------------------------------------------------------------------------------
 
-# Of programs that say what they are, as the real ones take long to compress; Open MPI and libraries are this machine's.
+# The pack's programs only say what they are, as the real ones take long to compress; Open MPI and libraries are this
+# machine's.
 if [[ -e /usr/bin/mpirun && -d /usr/share/openmpi ]]; then
     for name in bitsweep-bench bitsweep-run tests/library_device tests/libbitsweep_emulated.so tests/nccl_stand_in.so; do
         program "$name" "exit 0"

@@ -189,7 +189,7 @@ int judge(ncclComm *comm)
     return SUCCESS;
 }
 
-// Of the ranks above, one that has come.
+// Accepts one of the ranks above, whichever has come.
 void accept_one(ncclComm *comm)
 {
     hello greeting;

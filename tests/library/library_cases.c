@@ -184,7 +184,7 @@ static void check_later_settings(bitsweep_index *index, const struct bitsweep_ro
     forget(&answers);
 }
 
-// Of a program that was compiled when the struct had no more than two members.
+// As called by a program that was compiled when the struct had no more than two members.
 static void check_earlier_settings(void)
 {
     uint64_t raw[3] = {0, 0, 7};

@@ -283,8 +283,8 @@ UNIT_TEST(infinity_is_all_entries)
 
 // ---- hit times ----
 
-// Of a ray: values of hits that both have differ by at most 2e-7 of the layer's square, and what
-// only one has is as near the limit.
+// Hits of a ray: values that both have differ by at most 2e-7 of the layer's square, and what only
+// one has is as near the limit.
 static void check_times(const struct finder_case *c, const struct bsw_entry_hits *expected,
                         const struct bsw_entry_hits *found, size_t r)
 {

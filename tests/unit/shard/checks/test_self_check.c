@@ -201,7 +201,7 @@ static void run_batch(struct checked *checked, struct bsw_buffer *survivors)
     bsw_buffer_deinit(&candidates);
 }
 
-// Of TRIALS checks over survivors of which a share p is wrong, those that notice; within five
+// How many of TRIALS checks over survivors of which a share p is wrong notice it; within five
 // standard deviations of what the header says.
 static void check_share(struct checked *checked, const struct bsw_survivor *survivors,
                         const size_t *counts, size_t total, size_t one_in, int is_value)
