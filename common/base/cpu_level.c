@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "common/base/word_list.h"
+
 static int has_reference(void)
 {
     return 1;
@@ -83,7 +85,7 @@ int bsw_cpu_level_is_built(enum bsw_cpu_level level)
     return levels[level].is_had != NULL;
 }
 
-int bsw_cpu_level_is_had(enum bsw_cpu_level level)
+int bsw_cpu_has_level(enum bsw_cpu_level level)
 {
     return levels[level].is_had && levels[level].is_had();
 }
@@ -92,14 +94,14 @@ int bsw_cpu_level_next(int level)
 {
     do {
         level++;
-    } while (level < BSW_CPU_NUM_LEVELS && !bsw_cpu_level_is_had((enum bsw_cpu_level)level));
+    } while (level < BSW_CPU_NUM_LEVELS && !bsw_cpu_has_level((enum bsw_cpu_level)level));
     return level;
 }
 
 enum bsw_cpu_level bsw_cpu_level_detect(void)
 {
     int best = BSW_CPU_NUM_LEVELS - 1;
-    while (!bsw_cpu_level_is_had((enum bsw_cpu_level)best)) best--;
+    while (!bsw_cpu_has_level((enum bsw_cpu_level)best)) best--;
     return (enum bsw_cpu_level)best;
 }
 
@@ -114,12 +116,14 @@ enum bsw_status bsw_cpu_level_parse(const char *text, enum bsw_cpu_level *out,
     for (int i = 0; i < BSW_CPU_NUM_LEVELS; i++) {
         enum bsw_cpu_level level = (enum bsw_cpu_level)i;
         if (!bsw_cpu_level_is_built(level) || strcmp(text, levels[i].name) != 0) continue;
-        if (!bsw_cpu_level_is_had(level)) {
+        if (!bsw_cpu_has_level(level)) {
             return bsw_fail(err, BSW_ERROR_USAGE, "level %s: this CPU lacks it; its best is %s",
                             text, levels[best].name);
         }
         *out = level;
         return BSW_OK;
     }
-    return bsw_fail(err, BSW_ERROR_USAGE, "level '%s' is none of %s", text, BSW_CPU_LEVEL_CHOICES);
+    char words[BSW_CHOICES_BYTES];
+    return bsw_fail(err, BSW_ERROR_USAGE, "unknown level '%s': use %s", text,
+                    bsw_choices_text(BSW_CPU_LEVEL_CHOICES, words));
 }

@@ -51,7 +51,7 @@ const char *bsw_cpu_level_name(enum bsw_cpu_level level); // "reference", "avx2"
 int bsw_cpu_level_is_built(enum bsw_cpu_level level);
 
 // 1 if this CPU has the level. Asks the CPU each time, thread-safe, as are the next two.
-int bsw_cpu_level_is_had(enum bsw_cpu_level level);
+int bsw_cpu_has_level(enum bsw_cpu_level level);
 
 // The best level of this CPU.
 enum bsw_cpu_level bsw_cpu_level_detect(void);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of words in a text, "1,2,8": what options that take several values are made of.
+// Lists of words in a text: "1,2,8" of an option that takes several values, "a|b|c" to choose from.
 #ifndef BITSWEEP_COMMON_WORD_LIST_H
 #define BITSWEEP_COMMON_WORD_LIST_H
 
@@ -21,6 +21,21 @@ static inline int bsw_word_take(const char **text, char separator, char *word, s
         snprintf(word, capacity, "%.*s...", (int)capacity - 4, *text);
     *text = (*text)[length] == '\0' ? NULL : *text + length + 1;
     return 1;
+}
+
+#define BSW_CHOICES_BYTES 320 // as long as the choices of any option, in words
+
+// "cosine|ip|l2" as messages have it, "cosine, ip or l2"; returns text.
+static inline const char *bsw_choices_text(const char *choices, char text[BSW_CHOICES_BYTES])
+{
+    char word[64];
+    size_t length = 0;
+    text[0] = '\0';
+    while (length < BSW_CHOICES_BYTES && bsw_word_take(&choices, '|', word, sizeof word)) {
+        const char *before = length == 0 ? "" : choices ? ", " : " or ";
+        length += (size_t)snprintf(text + length, BSW_CHOICES_BYTES - length, "%s%s", before, word);
+    }
+    return text;
 }
 
 #endif

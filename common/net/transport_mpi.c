@@ -162,7 +162,7 @@ static enum bsw_status read_header(struct mpi_state *state, struct incoming *inc
     if (header.magic != MAGIC || header.bytes > MAX_MESSAGE_BYTES ||
         inline_bytes != (is_inline ? header.bytes : 0)) {
         return bsw_fail(err, BSW_ERROR_PEER,
-                        "rank %d sent a header that makes no sense: is it the same program there?",
+                        "rank %d sent a malformed header: do all ranks run the same build?",
                         envelope->source);
     }
     envelope->message = (struct bsw_message){header.kind, header.epoch, header.batch, NULL};

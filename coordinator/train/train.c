@@ -221,7 +221,7 @@ static enum bsw_status shape_sides(struct train_job *job, struct bsw_error *err)
     }
     memcpy(job->stats->shapes, o->training.shapes, sizeof job->stats->shapes);
     if (parameters > MAX_PARAMETERS) {
-        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "a model of %zu weights; up to %zu are possible",
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "a model of %zu weights: must be %zu at most",
                         parameters, MAX_PARAMETERS);
     }
     return BSW_OK;

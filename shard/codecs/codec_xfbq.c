@@ -115,7 +115,7 @@ static enum bsw_status check_settings(struct bsw_codec_settings *o, struct bsw_e
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--rotation opq is for --codec pq: xfbq has random and none");
     if (!o->has_scale || (o->scale >= 1e-6 && o->scale <= 1e6)) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--scale %g: 1e-6 to 1e6 is possible", o->scale);
+    return bsw_fail(err, BSW_ERROR_USAGE, "--scale %g: must be 1e-6 to 1e6", o->scale);
 }
 
 static enum bsw_status check_rows(const struct bsw_codec_settings *o, const char *source,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/word_list.h"
 #include "shard/codecs/codec.h"
 
 // Frame of 4096 dims: 64 MiB; 65,536 shards: some 4 MiB, their known answers 64 MiB; and centroids.
@@ -13,7 +14,6 @@
 #define USUAL_QUERY_BITS   6
 
 #define COMMA()            ,
-#define COMMA_TEXT()       ", "
 #define ADDRESS(name)      &bsw_codec_##name
 
 const struct bsw_codec *const bsw_codecs[BSW_NUM_CODECS + 1] = {BSW_CODEC_LIST(ADDRESS, COMMA)};
@@ -30,8 +30,9 @@ enum bsw_status bsw_codec_parse(const char *text, const struct bsw_codec **out,
 {
     *out = bsw_codec_find(text);
     if (*out) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "codec '%s' is none of %s", text,
-                    BSW_CODEC_LIST(BSW_CODEC_TEXT, COMMA_TEXT));
+    char words[BSW_CHOICES_BYTES];
+    return bsw_fail(err, BSW_ERROR_USAGE, "unknown codec '%s': use %s", text,
+                    bsw_choices_text(BSW_CODEC_NAMES, words));
 }
 
 const char *bsw_codec_only_metric(const struct bsw_codec *codec)

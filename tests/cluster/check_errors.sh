@@ -175,8 +175,8 @@ check_options() {
     expect 2 "--query-rows '5' is not of the form A:B" "${find[@]}" --query-rows 5
     expect 2 "--query-rows '5:5' is an empty range" "${find[@]}" --query-rows 5:5
     expect 2 '--query-rows 3:8: .*q.fbin has 7 rows' "${find[@]}" --query-rows 3:8
-    expect 2 "--merge 'scatter' is none of" "${find[@]}" --merge scatter
-    expect 2 "--level 'sse' is none of" "${find[@]}" --level sse
+    expect 2 "unknown --merge 'scatter': use" "${find[@]}" --merge scatter
+    expect 2 "unknown --level 'sse': use" "${find[@]}" --level sse
     expect 2 '--query-bits 8' "${find[@]}" --query-bits 8
     expect 2 'histogram selection needs integer distances' "${find[@]}" --select histogram
     expect 2 "--extra-distance '-1'" search --index "$index/xfbq" --queries "$in/q.fbin" --out OUT/r \

@@ -94,7 +94,7 @@ static void check_bad_searches(bitsweep_index *index, const struct bitsweep_rows
     refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "--oversample nan");
     settings.oversample = 0;
     settings.scan = "bits";
-    refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "--scan 'bits' is none of auto|planes");
+    refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "unknown --scan 'bits': use auto, planes");
     settings.scan = NULL;
     settings.recall = 0.9;
     refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "has no lists");
