@@ -58,7 +58,8 @@ struct bsw_stop_cause {
 // has its outcome, with that. Does not return.
 void bsw_stop_for(const struct bsw_stop_cause *cause) __attribute__((noreturn));
 
-// Who knows of the other ranks. All calls come with the lock held.
+// Who knows of the other ranks. All calls come with the lock held. One tenant: the heartbeat, which
+// is in common/net, a room that this one may not include.
 struct bsw_stop_observer {
     // Whether there is a cause by now. It is asked before a signal is obeyed, which mpirun may have
     // sent because of it, and by bsw_stop_hold, which does not return if there is one.

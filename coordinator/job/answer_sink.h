@@ -14,7 +14,7 @@ typedef enum bsw_status (*bsw_answers_fn)(void *context, uint64_t first, size_t 
                                           const int64_t *ids, const float *values,
                                           struct bsw_error *err);
 
-// On rank 0.
+// On rank 0. One tenant: memory_answers.h, in place of a file; it has state of its own.
 struct bsw_answer_sink {
     void *context;
     bsw_answers_fn take; // NULL: no sink

@@ -37,7 +37,7 @@ enum bsw_rbe_start {
     BSW_RBE_START_AUTO       // train.h alone: one of these, by loss and inputs
 };
 
-// Pairs of inputs, as the model wants them.
+// Pairs of inputs, as the model wants them. One tenant: rbe_pair_source.h; tests have made-up ones.
 struct bsw_rbe_pairs {
     void *context;
     uint64_t num_pairs;
