@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/base/process_memory.h"
+#include "common/base/process.h"
 #include "common/codes/result_order.h"
 #include "common/job/progress.h"
 #include "shard/checks/damage_points.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bench/bench_what.h"
-#include "common/base/word_list.h"
+#include "common/base/number_parse.h"
 #include "coordinator/search/search_settings.h"
 #include "shard/codecs/codec.h"
 

@@ -7,7 +7,7 @@
 #include "bench/cluster/rank_group.h"
 #include "bench/report/bench_report.h"
 #include "common/files/index_manifest.h"
-#include "coordinator/plan/network_fit.h"
+#include "coordinator/plan/cluster_model.h"
 
 #define BSW_CLUSTER_CASES "network,exchange,weak,strong,replicas,merge"
 

@@ -27,7 +27,7 @@ void bsw_stop_begin(void (*save)(void *context), void *context);
 // On return save does not run and will not, unless the process is about to end.
 void bsw_stop_end(void);
 
-// SIGUSR1 has come, or the thread's caller wants it (caller.h): begin nothing new. Any thread.
+// SIGUSR1 has come, or the thread's caller wants it (progress.h): begin nothing new. Any thread.
 int bsw_stop_is_asked(void);
 // "; --resume goes on" between bsw_stop_begin and bsw_stop_end, else "": the end of a message.
 const char *bsw_stop_hint(void);

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/base/host_name.h"
+#include "common/base/process.h"
 
 #define CONNECT_NS  ((int64_t)3000000000)  // of one address
 #define WELCOME_NS  ((int64_t)15000000000) // rank 0 may be paused, and its system has accepted

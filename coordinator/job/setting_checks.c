@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "common/base/word_list.h"
+#include "common/base/number_parse.h"
 
 enum bsw_status bsw_setting_choice(const char *option, const char *choices, const char *text,
                                    unsigned *out, struct bsw_error *err)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/word_list.h"
+#include "common/base/number_parse.h"
 #include "coordinator/job/option_table.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/product_codes.h"

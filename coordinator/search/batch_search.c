@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/job/caller.h"
 #include "common/job/mapped_files.h"
+#include "common/job/progress.h"
 #include "common/job/stop_signal.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"

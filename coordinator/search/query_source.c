@@ -7,7 +7,7 @@
 
 #include "bitsweep.pb-c.h"
 #include "coordinator/job/metric_choice.h"
-#include "coordinator/job/query_digest.h"
+#include "coordinator/job/same_input.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/encode/raw_codes.h"
 #include "shard/codecs/codec.h"

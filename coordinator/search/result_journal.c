@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/base/file.h"
-#include "common/base/temporary_files.h"
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
 

@@ -5,7 +5,7 @@
 #include "common/job/stop_signal.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/index_folder.h"
-#include "coordinator/search/selection_settings.h"
+#include "coordinator/search/search_settings.h"
 
 static void add_selection(const struct bsw_selection_settings *selection,
                           struct bsw_journal_fields *fields)

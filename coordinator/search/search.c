@@ -7,7 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/median.h"
-#include "common/base/process_memory.h"
+#include "common/base/process.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/job/same_input.h"

@@ -45,7 +45,7 @@ struct bsw_search_options {
 struct bsw_search;
 
 // Where the answers of a search go, and what else is told on the way. A sink of answers alone
-// (coordinator/job/memory_answers.h) is one; result_sink.h is a file that can be resumed.
+// (coordinator/job/answer_sink.h) is one; result_sink.h is a file that can be resumed.
 //
 // All ranks give one, with the same functions. Apart from open, a sink of another rank than 0 is
 // not called. answers.take is necessary and gets those of the last pass, in order, possibly from

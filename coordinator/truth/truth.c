@@ -6,16 +6,15 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/file.h"
 #include "common/base/parts.h"
-#include "common/base/process_memory.h"
-#include "common/base/temporary_files.h"
+#include "common/base/process.h"
 #include "common/files/result_file.h"
 #include "common/job/stop_signal.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/metric_choice.h"
-#include "coordinator/job/query_digest.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/job/setting_checks.h"
 #include "coordinator/job/sidecar.h"

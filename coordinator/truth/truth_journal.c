@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #include "common/base/clock.h"
-#include "common/base/temporary_files.h"
+#include "common/base/file.h"
 #include "common/job/stop_signal.h"
 
 #define GROUP_BYTES ((size_t)1 << 20)

@@ -138,5 +138,13 @@ enum bsw_status bsw_entry_finder_get(const char *name, const struct bsw_entry_fi
 // and subspaces, coordinates. Every open calls it.
 enum bsw_status bsw_entry_book_check(const struct bsw_entry_book *book, struct bsw_error *err);
 
+// ---- back ends ----------------------------------------------------------------------------------
+
+// The back ends of entries_within.h, for its own files.
+
+extern const struct bsw_entry_finder_ops bsw_entry_brute;
+extern const struct bsw_entry_finder_ops bsw_entry_embree; // CMake's BITSWEEP_EMBREE
+extern const struct bsw_entry_finder_ops bsw_entry_vulkan; // CMake's BITSWEEP_VULKAN
+
 BSW_C_END
 #endif

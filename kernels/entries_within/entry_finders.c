@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/word_list.h"
-#include "kernels/entries_within/entry_finders.h"
+#include "common/base/number_parse.h"
+#include "kernels/entries_within/entries_within.h"
 
 static const struct back_end {
     const char *name;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/base/host_name.h"
 #include "common/base/integer_hash.h"
+#include "common/base/process.h"
 #include "common/codes/result_order.h"
 #include "shard/host/answer_check.h"
 #include "shard/host/plain_score.h"

@@ -3,7 +3,7 @@
 //
 // Each codec is a file, codec_X.c, and a word of the list below. Nobody else names one:
 // commands ask what a codec can do. What manifests and shard files must know of it is struct
-// bsw_codec (common/files/manifest_codec.h); the rest is its table here. A NULL function is
+// bsw_codec (common/files/index_manifest.h); the rest is its table here. A NULL function is
 // something that the codec does not need.
 //
 // All codecs code queries in planes of odd integers or in bytes (common/codes/code_layout.h), so

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/word_list.h"
+#include "common/base/number_parse.h"
 #include "shard/codecs/codec.h"
 
 // Frame of 4096 dims: 64 MiB; 65,536 shards: some 4 MiB, their known answers 64 MiB; and centroids.

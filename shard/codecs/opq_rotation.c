@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shard/codecs/opq_rotation.h"
+#include "shard/codecs/product_training.h"
 
 #include <cblas.h>
 #include <math.h>

@@ -8,8 +8,6 @@
 #include "common/base/integer_hash.h"
 #include "common/base/memory.h"
 #include "common/job/stop_signal.h"
-#include "shard/codecs/opq_rotation.h"
-#include "shard/codecs/product_books.h"
 
 // Rows that are held, of so many bytes at most.
 #define MOST_ROW_BYTES ((size_t)512 << 20)

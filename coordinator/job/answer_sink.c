@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/job/memory_answers.h"
+#include "coordinator/job/answer_sink.h"
 
 #include <string.h>
 
