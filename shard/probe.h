@@ -44,14 +44,4 @@ enum bsw_status bsw_probe_scan(const struct bsw_backend *backend, void *state,
                                size_t keep, struct bsw_scan_workspace *workspace,
                                struct bsw_candidate_lists *out, struct bsw_error *err);
 
-// As `histogram` of the back end, the counts of a query's items together. Distances have no
-// additions: BSW_ERROR_USAGE.
-enum bsw_status bsw_probe_histogram(const struct bsw_backend *backend, void *state,
-                                    const struct bsw_backend_shard *shard,
-                                    const struct bsw_probe *probe,
-                                    const struct bsw_query_range *queries, uint64_t k,
-                                    struct bsw_scan_workspace *workspace,
-                                    struct bsw_candidate_lists *lists, bsw_histogram_fn emit,
-                                    void *context, struct bsw_error *err);
-
 #endif

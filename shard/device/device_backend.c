@@ -7,7 +7,6 @@
 #include "shard/codecs/codec.h"
 #include "shard/device/device_coarse.h"
 #include "shard/device/device_graph.h"
-#include "shard/device/device_histogram.h"
 #include "shard/device/device_list_batch.h"
 #include "shard/device/device_readback.h"
 
@@ -403,21 +402,6 @@ static enum bsw_status take(void *address, size_t span, const struct bsw_cut *cu
     return bsw_device_kept_take(&state->kept.spans[span], &state->engine.transfer, cuts, out, err);
 }
 
-static enum bsw_status histogram(void *address, const struct bsw_backend_shard *shard,
-                                 const struct bsw_scan_part *part,
-                                 const struct bsw_query_range *queries, uint64_t k,
-                                 struct bsw_scan_workspace *workspace,
-                                 struct bsw_candidate_lists *lists, bsw_histogram_fn emit,
-                                 void *context, struct bsw_error *err)
-{
-    struct device_state *state = address;
-    struct view view;
-    BSW_TRY(view_part(state, shard, part, workspace, &view, err));
-    return bsw_device_shard_histogram(&state->engine, &view.codes, queries->batch,
-                                      queries->first_query, queries->num_queries, k, workspace,
-                                      lists, emit, context, err);
-}
-
 // The host lists the survivors; values are its own where the device has no room for refinement.
 static enum bsw_status refine(void *address, const struct bsw_backend_shard *shard,
                               const struct bsw_query_range *queries,
@@ -493,7 +477,6 @@ const struct bsw_backend bsw_device_backend = {
     .scan = scan,
     .scan_lists = scan_lists,
     .take_coarse = take_coarse,
-    .histogram = histogram,
     .refine = refine,
     .scan_span = scan_span,
     .begin = begin,

@@ -57,20 +57,6 @@ static enum bsw_status scan(void *state, const struct bsw_backend_shard *shard,
                           keep, workspace, out, err);
 }
 
-static enum bsw_status histogram(void *state, const struct bsw_backend_shard *shard,
-                                 const struct bsw_scan_part *part,
-                                 const struct bsw_query_range *queries, uint64_t k,
-                                 struct bsw_scan_workspace *workspace,
-                                 struct bsw_candidate_lists *lists, bsw_histogram_fn emit,
-                                 void *context, struct bsw_error *err)
-{
-    struct bsw_resident_shard view;
-    (void)state, (void)lists;
-    BSW_TRY(view_part(shard, part, workspace, &view, err));
-    return bsw_shard_histogram(&view, queries->batch, queries->first_query, queries->num_queries, k,
-                               workspace, emit, context, err);
-}
-
 static enum bsw_status refine(void *state, const struct bsw_backend_shard *shard,
                               const struct bsw_query_range *queries,
                               const struct bsw_candidate_lists *lists, const size_t *counts,
@@ -87,6 +73,5 @@ const struct bsw_backend bsw_host_backend = {
     .close = close_host,
     .label = label,
     .scan = scan,
-    .histogram = histogram,
     .refine = refine,
 };
