@@ -58,8 +58,7 @@ struct bsw_search_settings {
     bsw_device *device; // this rank's, borrowed: scans there; NULL: on the CPU
     size_t batch;       // most queries of a batch
     enum bsw_search_graphs graphs;
-    int is_checked;               // self_check.h; 0: no checks but those of a new device
-    int has_masks, has_additions; // a probe (probe.h) may have row masks, or additions to keys
+    int is_checked; // self_check.h; 0: no checks but those of a new device
 };
 
 // A pass over all shards with its candidates and cuts. Histogram selection (XFBQ, Algorithm 1) has
@@ -139,12 +138,6 @@ struct bsw_query_range {
     size_t first_query, num_queries;
 };
 
-// Some bundles of a shard, as a shard of their own: rows count from the first of them.
-struct bsw_scan_part {
-    size_t first_bundle, num_bundles;
-    const uint32_t *masks; // [num_bundles]: bit r, row r takes part; NULL: all rows do
-};
-
 // Sorted candidates of the last scan of a span that stay in device memory: list q is items
 // [offsets[q], offsets[q + 1]).
 struct bsw_kept_lists {
@@ -175,13 +168,11 @@ struct bsw_backend {
                                  struct bsw_error *err);
     void (*unload)(void *state, struct bsw_backend_shard *shard); // Host: NULL
 
-    // As bsw_shard_scan and bsw_shard_refine of shard/host/shard_scan.h; part NULL: all of the
-    // shard.
+    // As bsw_shard_scan and bsw_shard_refine of shard/host/shard_scan.h.
     enum bsw_status (*scan)(void *state, const struct bsw_backend_shard *shard,
-                            const struct bsw_scan_part *part, const struct bsw_query_range *queries,
-                            const uint32_t *limits, size_t keep,
-                            struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
-                            struct bsw_error *err);
+                            const struct bsw_query_range *queries, const uint32_t *limits,
+                            size_t keep, struct bsw_scan_workspace *workspace,
+                            struct bsw_candidate_lists *out, struct bsw_error *err);
     enum bsw_status (*refine)(void *state, const struct bsw_backend_shard *shard,
                               const struct bsw_query_range *queries,
                               const struct bsw_candidate_lists *lists, const size_t *counts,

@@ -315,8 +315,8 @@ enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bs
                               struct bsw_error *err)
 {
     const struct bsw_query_range queries = {batch, first_query, num_queries};
-    BSW_TRY(bsw_probe_scan(service->backend, service->state, &unit->loaded, &unit->probe, &queries,
-                           limits, keep, workspace, out, err));
+    BSW_TRY(service->backend->scan(service->state, &unit->loaded, &queries, limits, keep, workspace,
+                                   out, err));
     BSW_DAMAGE(bsw_damage_scores(out));
     return BSW_OK;
 }
@@ -352,18 +352,10 @@ static enum bsw_status split_lists(struct bsw_shard_service *service, uint32_t s
     return BSW_OK;
 }
 
-static int has_probes(const struct bsw_shard_service *service, const struct bsw_shard_range *span)
-{
-    for (size_t u = span->first; u < span->first + span->num; u++)
-        if (service->units[u].probe.items || service->units[u].probe.masks) return 1;
-    return 0;
-}
-
 enum bsw_status bsw_shard_service_start(struct bsw_shard_service *service, struct bsw_error *err)
 {
     if (!service->backend->begin || !bsw_service_is_kept(service) ||
-        service->settings.is_histogram || service->num_spans == 0 ||
-        has_probes(service, &service->spans[0]))
+        service->settings.is_histogram || service->num_spans == 0)
         return BSW_OK;
     if (service->manifest->lists.count > 0) return bsw_service_begin_lists(service, err);
     if (service->num_spans > 1) return BSW_OK;
@@ -379,23 +371,20 @@ void bsw_shard_service_drop(struct bsw_shard_service *service)
     service->is_begun = 0;
 }
 
-// All units at once where the back end can and rows need not be left out, else one by one.
+// All units at once where the back end can, else one by one.
 static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
                                  const struct bsw_scan_round *round, struct bsw_error *err)
 {
     const struct bsw_shard_range *span = &service->spans[s];
     const struct bsw_unit *unit = &service->units[span->first];
     const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
-    int is_probed = has_probes(service, span);
-    if (bsw_service_is_kept(service) && is_probed)
-        return bsw_fail(err, BSW_ERROR_USAGE, "devices merge candidates of whole shards only");
     if (service->is_begun) { // span 0
         service->is_begun = 0;
         return service->backend->end(service->state, &service->workspace, &service->span_lists[s],
                                      err);
     }
     if (service->manifest->lists.count > 0) return bsw_service_scan_lists(service, s, round, err);
-    if (!service->backend->scan_span || is_probed) {
+    if (!service->backend->scan_span) {
         for (size_t u = span->first; u < span->first + span->num; u++)
             BSW_TRY(scan_unit(service, &service->units[u], round, err));
         return BSW_OK;

@@ -26,7 +26,6 @@
 #include "shard/checks/self_check.h"
 #include "shard/host/list_scan.h"
 #include "shard/host/shard_scan.h"
-#include "shard/probe.h"
 #include "shard/shard_span.h"
 
 struct bsw_unit {
@@ -35,7 +34,6 @@ struct bsw_unit {
     struct bsw_backend_shard loaded; // of the back end
     struct bsw_candidate_lists lists;
     size_t first_query, num_queries; // of the current batch
-    struct bsw_probe probe;          // what of the shard they look at: all
 };
 
 struct bsw_shard_service {

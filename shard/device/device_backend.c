@@ -59,8 +59,6 @@ static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
         .keep = (size_t)settings->keep,
         .stage_dims = is_staged ? bsw_manifest_stage(needs->manifest) : 0,
         .queue = settings->queue,
-        .has_masks = settings->has_masks,
-        .has_additions = settings->has_additions,
         .probe = most_probe(needs),
         .product = manifest->codec->has_tables ? manifest->codec->table->product(manifest) : NULL,
         .centroids = centroids,
@@ -284,35 +282,14 @@ static enum bsw_status load_rows(void *address, struct bsw_backend_shard *shard,
 
 // ---- a batch ----
 
-// A part as a shard, or the whole shard.
-struct view {
-    struct bsw_resident_shard host;
-    struct bsw_device_shard codes;
-};
-
-static enum bsw_status view_part(struct device_state *state, const struct bsw_backend_shard *shard,
-                                 const struct bsw_scan_part *part,
-                                 struct bsw_scan_workspace *workspace, struct view *out,
-                                 struct bsw_error *err)
-{
-    const struct bsw_device_unit *unit = shard->own;
-    if (part)
-        return bsw_device_shard_view(&state->engine, &unit->codes, part, &workspace->masks,
-                                     &out->host, &out->codes, err);
-    out->codes = unit->codes;
-    return BSW_OK;
-}
-
 static enum bsw_status scan(void *address, const struct bsw_backend_shard *shard,
-                            const struct bsw_scan_part *part, const struct bsw_query_range *queries,
-                            const uint32_t *limits, size_t keep,
-                            struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
-                            struct bsw_error *err)
+                            const struct bsw_query_range *queries, const uint32_t *limits,
+                            size_t keep, struct bsw_scan_workspace *workspace,
+                            struct bsw_candidate_lists *out, struct bsw_error *err)
 {
     struct device_state *state = address;
-    struct view view;
-    BSW_TRY(view_part(state, shard, part, workspace, &view, err));
-    return bsw_device_shard_scan(&state->engine, &view.codes, queries->batch, queries->first_query,
+    const struct bsw_device_unit *unit = shard->own;
+    return bsw_device_shard_scan(&state->engine, &unit->codes, queries->batch, queries->first_query,
                                  queries->num_queries, limits, keep, workspace, out, err);
 }
 

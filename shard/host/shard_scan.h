@@ -46,7 +46,6 @@ struct bsw_scan_workspace {
     size_t budget_bytes; // for candidate buffers of all threads
     struct bsw_buffer buffers, dots, counts, scratch, offsets, queries;
     struct bsw_buffer tiles, outputs, slacks;      // of the matrix scan
-    struct bsw_buffer masks;                       // of a part
     struct bsw_buffer tables, multipliers, makers; // of product codes
     struct bsw_buffer bounds, bound_scales, bound_threads;
     struct bsw_buffer components, constants, stage, guesses, places, stopped;
