@@ -378,8 +378,7 @@ static enum bsw_status visit_all(struct scaling *s, struct bsw_error *err)
 
 static int is_to_root(enum bsw_exchange exchange)
 {
-    return exchange == BSW_EXCHANGE_HISTOGRAMS || exchange == BSW_EXCHANGE_CANDIDATES ||
-           exchange == BSW_EXCHANGE_SURVIVORS;
+    return exchange == BSW_EXCHANGE_CANDIDATES || exchange == BSW_EXCHANGE_SURVIVORS;
 }
 
 // What the network's two numbers say, summed over the batches of a pass.
