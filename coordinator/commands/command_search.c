@@ -113,10 +113,10 @@ static void tell_phases(struct bsw_facts *facts, const struct bsw_search_times *
         const char *name;
         double seconds;
         int may_overlap;
-    } phases[] = {{"encode", t->encode, 1},       {"broadcast", t->broadcast, 0},
-                  {"histogram", t->histogram, 0}, {"scan", t->scan, 0},
-                  {"merge", t->merge, 0},         {"refine", t->refine, 0},
-                  {"finish", t->finish, 1},       {"write", t->write, 1}};
+    } phases[] = {{"encode", t->encode, 1}, {"broadcast", t->broadcast, 0},
+                  {"scan", t->scan, 0},     {"merge", t->merge, 0},
+                  {"refine", t->refine, 0}, {"finish", t->finish, 1},
+                  {"write", t->write, 1}};
     bsw_facts_say(facts, "\n  phase       seconds\n");
     bsw_facts_open_object(facts, "seconds_by_phase");
     for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {

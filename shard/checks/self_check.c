@@ -7,6 +7,7 @@
 #include "common/base/integer_hash.h"
 #include "common/base/process.h"
 #include "common/codes/result_order.h"
+#include "kernels/select/key_shift.h"
 #include "shard/host/answer_check.h"
 #include "shard/host/plain_score.h"
 #include "shard/shard_service.h"

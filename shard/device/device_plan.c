@@ -116,7 +116,6 @@ static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queri
     out->counts = place(bsw_device_lists_numbers(num_queries) * sizeof(uint32_t), &total);
     out->raised = place(num_queries * sizeof(uint32_t), &total);
     out->survivors = place(plan->stage_dims > 0 ? sizeof(uint64_t) : 0, &total);
-    out->additions = place(plan->has_additions ? num_queries * sizeof(float) : 0, &total);
     out->types = place(plan->product ? num_queries : 0, &total);
     size_t selecting = plan->selection.is_on ? num_queries : 0;
     size_t parts = plan->product ? plan->product->book.parts : 0;
@@ -133,8 +132,6 @@ static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queri
         place(bsw_device_sort_bytes((uint32_t)num_queries, (uint32_t)plan->capacity), &total);
     out->slots =
         place(num_queries * plan->queue_blocks * queue_slots(plan) * sizeof(uint64_t), &total);
-    out->raw_limits = place(plan->has_additions ? num_queries * sizeof(uint32_t) : 0, &total);
-    out->raw_counts = place(plan->has_additions ? num_queries * sizeof(uint32_t) : 0, &total);
     out->bytes = total;
 }
 
@@ -338,17 +335,12 @@ static void plan_book(const struct bsw_device_needs *needs, struct bsw_device_pl
 enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
                                      struct bsw_device_plan *out, struct bsw_error *err)
 {
-    *out = (struct bsw_device_plan){.query_bits = needs->query_bits,
-                                    .has_additions = needs->has_additions};
+    *out = (struct bsw_device_plan){.query_bits = needs->query_bits};
     if (needs->num_shards == 0) return BSW_OK;
-    for (size_t i = 0; i < needs->num_shards && needs->has_masks; i++) {
-        size_t bytes = bsw_num_bundles((size_t)needs->shapes[i].num_places) * sizeof(uint32_t);
-        if (bytes > out->mask_bytes) out->mask_bytes = bsw_align_size(bytes, ALIGNMENT);
-    }
     out->has_lists = needs->shapes[0].num_lists > 0;
     if (out->has_lists) plan_tables(needs, out);
     plan_book(needs, out);
-    size_t before = out->mask_bytes + out->list_bytes + out->book.bytes;
+    size_t before = out->list_bytes + out->book.bytes;
     free_bytes -= free_bytes < before ? free_bytes : before;
     out->layout = needs->shapes[0].layout;
     out->has_affine = needs->shapes[0].has_affine;
@@ -364,8 +356,8 @@ enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_
 
 size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan)
 {
-    return plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes + plan->mask_bytes +
-           plan->list_bytes + plan->book.bytes;
+    return plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes + plan->list_bytes +
+           plan->book.bytes;
 }
 
 void bsw_device_plan_deinit(struct bsw_device_plan *plan)

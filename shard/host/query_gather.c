@@ -25,14 +25,12 @@ enum bsw_status bsw_query_gather_run(const struct bsw_query_batch *from, size_t 
 {
     size_t word_bytes = from->query_words * sizeof *from->words;
     BSW_TRY(
-        bsw_buffer_reserve(&out->memory, num * (word_bytes + 3 * sizeof(uint32_t) + 1) + 1, err));
+        bsw_buffer_reserve(&out->memory, num * (word_bytes + 2 * sizeof(uint32_t) + 1) + 1, err));
     unsigned char *words = out->memory.data;
     unsigned char *scales = take(from->words, word_bytes, first, places, num, words);
     unsigned char *constants = take(from->scales, sizeof *from->scales, first, places, num, scales);
-    unsigned char *additions =
-        take(from->constants, sizeof *from->constants, first, places, num, constants);
     unsigned char *tables =
-        take(from->additions, sizeof *from->additions, first, places, num, additions);
+        take(from->constants, sizeof *from->constants, first, places, num, constants);
     take(from->tables, sizeof *from->tables, first, places, num, tables);
     out->batch = (struct bsw_query_batch){
         .num_queries = (uint32_t)num,
@@ -46,7 +44,6 @@ enum bsw_status bsw_query_gather_run(const struct bsw_query_batch *from, size_t 
         .centroids = from->centroids,
         .table = from->table,
         .tables = from->tables ? tables : NULL,
-        .selection = from->selection,
-        .additions = from->additions ? (const union bsw_addition *)(const void *)additions : NULL};
+        .selection = from->selection};
     return BSW_OK;
 }

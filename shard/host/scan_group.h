@@ -46,32 +46,6 @@ struct bsw_scan_group {
     size_t tile_bytes;
 };
 
-static inline union bsw_addition bsw_group_addition(const struct bsw_scan_group *group,
-                                                    size_t query)
-{
-    return group->batch->additions[group->first_query + query];
-}
-
-// What a row's key must reach before something is added to it.
-static inline uint32_t bsw_group_limit_before(const struct bsw_scan_group *group, size_t query,
-                                              uint32_t limit)
-{
-    return bsw_limit_before(limit, bsw_group_addition(group, query),
-                            group->shard->shape.has_affine);
-}
-
-// Adds to the keys of candidates that were just found.
-static inline void bsw_group_add(const struct bsw_scan_group *group, size_t query, uint64_t *items,
-                                 size_t count)
-{
-    union bsw_addition addition = bsw_group_addition(group, query);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t score =
-            bsw_score_add(bsw_candidate_score(items[i]), addition, group->shard->shape.has_affine);
-        items[i] = (uint64_t)score << 32 | (uint32_t)items[i];
-    }
-}
-
 // A thread's run, rows ascending, into its own lists.
 void bsw_scan_planes(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run);
 void bsw_scan_matrix(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run);

@@ -63,24 +63,6 @@ static struct bsw_stage_counts scan_staged(const struct bsw_scan_group *group, s
     return counts;
 }
 
-// Outputs count from where the lists end, with limits of keys before anything is added.
-static void begin_additions(const struct bsw_scan_group *group, struct bsw_running_best *lists,
-                            struct bsw_matrix_output *outputs)
-{
-    for (size_t q = 0; q < group->num_queries; q++) {
-        lists[q].count = outputs[q].count;
-        if (!lists[q].is_full) outputs[q].limit = bsw_group_limit_before(group, q, lists[q].limit);
-    }
-}
-
-static void end_additions(const struct bsw_scan_group *group, struct bsw_running_best *lists,
-                          struct bsw_matrix_output *outputs)
-{
-    for (size_t q = 0; q < group->num_queries; q++)
-        bsw_group_add(group, q, outputs[q].items + lists[q].count,
-                      outputs[q].count - lists[q].count);
-}
-
 void bsw_scan_matrix(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run)
 {
     struct bsw_running_best *lists = group->lists + thread * group->num_queries;
@@ -94,7 +76,6 @@ void bsw_scan_matrix(const struct bsw_scan_group *group, size_t thread, struct b
             bsw_matrix_tile_at(group->shard, group->workspace->matrix_scan, bundle, count,
                                group->tiles + thread * group->tile_bytes, NULL);
         make_room(group, count * BSW_BUNDLE_ROWS, lists, outputs, scratch);
-        if (group->batch->additions) begin_additions(group, lists, outputs);
         if (bsw_stage_is_due(group, &resting)) {
             struct bsw_stage_counts counts = scan_staged(
                 group, bundle, &tile, group->slacks + thread * group->num_queries, outputs);
@@ -103,7 +84,6 @@ void bsw_scan_matrix(const struct bsw_scan_group *group, size_t thread, struct b
         } else {
             group->workspace->matrix_scan->scan(&tile, &group->matrix, outputs);
         }
-        if (group->batch->additions) end_additions(group, lists, outputs);
     }
     for (size_t q = 0; q < group->num_queries; q++) lists[q].count = outputs[q].count;
 }

@@ -70,31 +70,6 @@ static int is_too_much(const struct bsw_scan_group *group, uint64_t went_on, uin
     return !group->is_staged_always && went_on * FINISH_FACTOR > pairs;
 }
 
-// As if the additions were part of the keys: the list has the limit of sums before and after.
-static uint64_t scan_tile(const struct bsw_scan_group *group, size_t q, size_t bundle, size_t count,
-                          int is_staged, int32_t *dots, uint32_t *places,
-                          struct bsw_running_best *list)
-{
-    size_t before = list->count, went_on = 0;
-    uint32_t limit = list->limit;
-    if (group->batch->additions) {
-        list->limit = bsw_group_limit_before(group, q, limit);
-        if (list->limit == UINT32_MAX) {
-            list->limit = limit;
-            return 0;
-        }
-    }
-    if (is_staged)
-        went_on = scan_staged(group, q, bundle, count, dots, places, list);
-    else
-        scan_full(group, group->first_query + q, bundle, count, dots, list);
-    if (group->batch->additions) {
-        bsw_group_add(group, q, list->items + before, list->count - before);
-        list->limit = limit;
-    }
-    return went_on;
-}
-
 void bsw_scan_planes(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run)
 {
     struct bsw_running_best *lists = group->lists + thread * group->num_queries;
@@ -111,8 +86,12 @@ void bsw_scan_planes(const struct bsw_scan_group *group, size_t thread, struct b
             if (list->count + count * BSW_BUNDLE_ROWS > group->capacity)
                 bsw_running_best_cut(list, group->workspace->select, scratch);
             if (list->is_full) continue;
-            went_on += scan_tile(group, q, bundle, count, is_staged, dots, places, list);
-            if (is_staged) pairs += count * BSW_BUNDLE_ROWS;
+            if (is_staged) {
+                went_on += scan_staged(group, q, bundle, count, dots, places, list);
+                pairs += count * BSW_BUNDLE_ROWS;
+            } else {
+                scan_full(group, group->first_query + q, bundle, count, dots, list);
+            }
         }
         group->stopped[thread] += pairs - went_on;
         if (is_too_much(group, went_on, pairs)) resting = BSW_STAGE_REST_TILES;

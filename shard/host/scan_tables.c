@@ -188,11 +188,6 @@ static float multiplier_of(const struct bsw_scan_group *group, size_t q)
     return ((const float *)(const void *)group->workspace->multipliers.data)[q];
 }
 
-static float addition_of(const struct bsw_scan_group *group, size_t q)
-{
-    return group->batch->additions ? group->batch->additions[group->first_query + q].number : 0.0f;
-}
-
 static void scan_all(const struct bsw_scan_group *group, size_t q, struct tile tile, float *sums,
                      struct bsw_running_best *list)
 {
@@ -201,7 +196,7 @@ static void scan_all(const struct bsw_scan_group *group, size_t q, struct tile t
     uint64_t *items = list->items + list->count;
     size_t found =
         bsw_tile_find(group->shard, group->workspace->table_scan, &table, multiplier_of(group, q),
-                      addition_of(group, q), tile.bundle, tile.count, list->limit, sums, items);
+                      0.0f, tile.bundle, tile.count, list->limit, sums, items);
     if (batch->selection)
         found = bsw_shard_keep_hits(group->shard, batch, bsw_group_table_hits(batch, table.numbers),
                                     items, found);
@@ -227,9 +222,9 @@ static void scan_bounded(const struct bsw_scan_group *group, const uint32_t *que
         .masks = arrays->masks + tile.bundle};
     struct bsw_bound_query bounds[BSW_BOUND_QUERIES];
     for (size_t i = 0; i < num; i++)
-        bounds[i] = bsw_fixed_bound_query(bound_at(group, queries[i]), book->parts,
-                                          bound_numbers(group, queries[i]),
-                                          addition_of(group, queries[i]), lists[queries[i]].limit);
+        bounds[i] =
+            bsw_fixed_bound_query(bound_at(group, queries[i]), book->parts,
+                                  bound_numbers(group, queries[i]), 0.0f, lists[queries[i]].limit);
     bsw_table_bounds_table_get(workspace->level)
         ->pass(&rows, bounds, num, room->scratch, room->masks);
     for (size_t i = 0; i < num; i++) {
@@ -238,9 +233,9 @@ static void scan_bounded(const struct bsw_scan_group *group, const uint32_t *que
         const struct bsw_passed_rows passed = {rows.codes, rows.bundle_bytes, tile.count,
                                                room->masks + i * tile.count,
                                                (uint32_t)(tile.bundle * BSW_BUNDLE_ROWS)};
-        list->count += bsw_passed_find(
-            &passed, workspace->table_scan, &table, multiplier_of(group, queries[i]),
-            addition_of(group, queries[i]), list->limit, &room->passed, list->items + list->count);
+        list->count += bsw_passed_find(&passed, workspace->table_scan, &table,
+                                       multiplier_of(group, queries[i]), 0.0f, list->limit,
+                                       &room->passed, list->items + list->count);
     }
 }
 

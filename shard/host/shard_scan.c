@@ -38,14 +38,13 @@ void bsw_scan_workspace_init(struct bsw_scan_workspace *workspace, enum bsw_cpu_
 void bsw_scan_workspace_deinit(struct bsw_scan_workspace *workspace)
 {
     struct bsw_buffer *buffers[] = {
-        &workspace->buffers,       &workspace->dots,    &workspace->counts,
-        &workspace->scratch,       &workspace->offsets, &workspace->queries,
-        &workspace->tiles,         &workspace->outputs, &workspace->constants,
-        &workspace->stage,         &workspace->slacks,  &workspace->components,
-        &workspace->guesses,       &workspace->places,  &workspace->stopped,
-        &workspace->masks,         &workspace->tables,  &workspace->multipliers,
-        &workspace->makers,        &workspace->bounds,  &workspace->bound_scales,
-        &workspace->bound_threads,
+        &workspace->buffers, &workspace->dots,         &workspace->counts,
+        &workspace->scratch, &workspace->offsets,      &workspace->queries,
+        &workspace->tiles,   &workspace->outputs,      &workspace->constants,
+        &workspace->stage,   &workspace->slacks,       &workspace->components,
+        &workspace->guesses, &workspace->places,       &workspace->stopped,
+        &workspace->tables,  &workspace->multipliers,  &workspace->makers,
+        &workspace->bounds,  &workspace->bound_scales, &workspace->bound_threads,
     };
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) bsw_buffer_deinit(buffers[i]);
     bsw_queue_scratch_deinit(&workspace->queue_scratch);

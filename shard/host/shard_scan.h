@@ -43,10 +43,9 @@ struct bsw_scan_workspace {
     const struct bsw_refine_table *refine;
     const struct bsw_table_scan_table *table_scan;
     int num_threads;
-    size_t budget_bytes; // for candidate buffers or histograms of all threads
+    size_t budget_bytes; // for candidate buffers of all threads
     struct bsw_buffer buffers, dots, counts, scratch, offsets, queries;
     struct bsw_buffer tiles, outputs, slacks;      // of the matrix scan
-    struct bsw_buffer masks;                       // of a part
     struct bsw_buffer tables, multipliers, makers; // of product codes
     struct bsw_buffer bounds, bound_scales, bound_threads;
     struct bsw_buffer components, constants, stage, guesses, places, stopped;
@@ -57,8 +56,7 @@ struct bsw_scan_workspace {
     uint64_t num_rescanned;          // queries whose first limit was too high
 };
 
-#define BSW_SCAN_BUDGET_BYTES      ((size_t)256 << 20)
-#define BSW_HISTOGRAM_BUDGET_BYTES ((size_t)1 << 30)
+#define BSW_SCAN_BUDGET_BYTES ((size_t)256 << 20)
 
 void bsw_scan_workspace_init(struct bsw_scan_workspace *workspace, enum bsw_cpu_level level,
                              int num_threads);
@@ -89,17 +87,6 @@ enum bsw_status bsw_shard_scan(const struct bsw_resident_shard *shard,
                                size_t num_queries, const uint32_t *limits, size_t keep,
                                struct bsw_scan_workspace *workspace,
                                struct bsw_candidate_lists *out, struct bsw_error *err);
-
-// Histogram of distances (XFBQ Algorithm 1, lines 12 to 15) of plain codes. Calls emit(context,
-// query, first_bin, counts, num_bins) for every query with the bins from its smallest distance up
-// to where this shard's own count reaches k (all, if it never does): the K-th distance of the whole
-// corpus cannot lie beyond. More bins than BSW_HISTOGRAM_BUDGET_BYTES hold for one query is
-// BSW_ERROR_TOO_LARGE with the numbers.
-enum bsw_status bsw_shard_histogram(const struct bsw_resident_shard *shard,
-                                    const struct bsw_query_batch *batch, size_t first_query,
-                                    size_t num_queries, uint64_t k,
-                                    struct bsw_scan_workspace *workspace, bsw_histogram_fn emit,
-                                    void *context, struct bsw_error *err);
 
 // One survivor with its exact value, as it travels.
 struct bsw_survivor {
