@@ -288,11 +288,9 @@ check_directions() {
 # Circles that are known, a room and the one it should not include, and why they are still there.
 #   kernels kernels/device_scan: a user's file of tuning has tables of CPUs and of GPUs, and one reader
 #   shard/checks shard/service: the self-check draws from all that the service has
-#   bench/report bench/cluster: rank_group.h
 known_circles='
 kernels kernels/device_scan
 shard/checks shard/service
-bench/report bench/cluster
 '
 
 # Circles of rooms, tables of functions for one tenant, and values without names: structure.awk.

@@ -489,7 +489,7 @@ static enum bsw_status refine_unit(struct bsw_shard_service *service, struct bsw
     return BSW_OK;
 }
 
-// Of lists that stayed, what is within the cuts.
+// Takes what is within the cuts from lists that stayed.
 static enum bsw_status take_span(struct bsw_shard_service *service, uint32_t s,
                                  const struct bsw_cut *cuts, struct bsw_error *err)
 {

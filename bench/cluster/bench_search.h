@@ -5,7 +5,7 @@
 #define BITSWEEP_BENCH_BENCH_SEARCH_H
 
 #include "bench/cluster/bench_corpus.h"
-#include "bench/cluster/rank_group.h"
+#include "bench/report/rank_group.h"
 #include "coordinator/job/answer_sink.h"
 #include "coordinator/search/search.h"
 

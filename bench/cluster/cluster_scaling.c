@@ -311,7 +311,7 @@ static enum bsw_status visit(struct scaling *s, const struct visit *v, struct bs
 
 // ---- cases ----
 
-// Of 2, 4, 8, ... and all ranks the next; 0: none.
+// The next of 2, 4, 8, ... and all ranks; 0: none.
 static int next_ranks(const struct scaling *s, int ranks)
 {
     int all = s->cluster->transport->num_ranks;

@@ -77,7 +77,7 @@ struct device_bench {
 };
 
 enum device_bench_kernel { DEVICE_BENCH_BY_KIND, DEVICE_BENCH_MMA, DEVICE_BENCH_HOPPER };
-// Of kernels/gpu_select.
+// Steps of kernels/gpu_select.
 enum device_bench_step {
     DEVICE_BENCH_RANK,
     DEVICE_BENCH_LIMIT,
@@ -174,7 +174,7 @@ enum bsw_status device_bench_time(struct device_bench *bench, bsw_device *device
 enum bsw_status device_bench_time_prepared(struct device_bench *bench, device_bench_work_fn prepare,
                                            device_bench_work_fn work, void *context,
                                            struct device_times *out, struct bsw_error *err);
-// Of seconds [count] >= 1, which are sorted.
+// Sums up seconds [count] >= 1, which are sorted.
 struct device_times device_bench_times_of(double *seconds, size_t count);
 // Whether one more repetition is wanted, of a measurement that began then and has so many.
 int device_bench_wants_more(const struct device_bench *bench, double started, size_t count);
@@ -195,7 +195,7 @@ enum bsw_status device_bench_limits_measure(struct device_bench *bench, struct b
 enum bsw_status device_bench_cublas_measure(struct device_bench *bench, double *out, char *why,
                                             size_t capacity, struct bsw_error *err);
 
-// Of two uint64_t, for qsort and bsearch: the largest first.
+// Compares two uint64_t, for qsort and bsearch: the largest first.
 int device_bench_descending(const void *a, const void *b);
 
 // Launchers; CUDA's error codes. *work: what is done, in the unit of the limit.

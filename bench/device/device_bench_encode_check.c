@@ -6,7 +6,7 @@
 #include "common/base/memory.h"
 #include "kernels/encode/prepare_rows.h"
 
-// Of one bundle, on the host; made by the reference, or fetched.
+// Codes of one bundle, on the host; made by the reference, or fetched.
 struct bundle {
     float *rows, *norms, *scales;
     uint32_t *planes, *tails;

@@ -167,7 +167,8 @@ static enum bsw_status run_scan(void *context, struct bsw_error *err)
                                &exact->packed_queries, exact->queries.norms, &exact->lists);
 }
 
-// Of a pair: a multiplication and an addition a dimension; the difference of l2 is not counted.
+// Work of a pair: a multiplication and an addition a dimension; the difference of l2 is not
+// counted.
 static void count_work(const struct exact_bench *exact, struct device_record *record)
 {
     const double *limits = exact->bench->limits;

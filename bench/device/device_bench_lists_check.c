@@ -8,7 +8,7 @@
 
 #define SAMPLED_ROWS ((uint64_t)4096)
 
-// Of one query.
+// Checks one query.
 struct list_check {
     const struct lists_bench *lists;
     uint32_t query;

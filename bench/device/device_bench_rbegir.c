@@ -31,7 +31,7 @@ struct rbegir {
     struct bsw_device_kept kept;
     struct bsw_scan_workspace workspace;
     struct bsw_candidate_lists found[MOST_PARTS]; // the best of all, part by part
-    // Of the merge, on LINK.
+    // What the merge takes, on LINK.
     struct bsw_device_buffer memory;
     uint64_t *d_offsets, *d_first_rows, *offsets;
     uint32_t *d_counts, *counts;
@@ -258,7 +258,7 @@ static enum bsw_status check_part(const struct rbegir *r, uint32_t part, size_t 
     return BSW_OK;
 }
 
-// Of the first query.
+// Checks the first query.
 static enum bsw_status check(const struct rbegir *r, struct bsw_error *err)
 {
     size_t total = 0, most = 0;

@@ -60,7 +60,7 @@ def lists_for(rows: int) -> int:
 
 
 def median_seconds(work: Callable[[], Any], wish: Wish) -> float:
-    """Of passes, one at least."""
+    """The median of passes, one at least."""
     seconds: list[float] = []
     while len(seconds) < wish.repeat and (not seconds or sum(seconds) < wish.seconds):
         start = time.perf_counter()
@@ -84,7 +84,7 @@ class Engine:
         raise NotImplementedError
 
     def used_bytes(self) -> int | None:
-        """Of the GPU's memory, by all; None: it does not say."""
+        """Bytes of the GPU's memory that are taken, by all; None: it does not say."""
         return None
 
     def forget(self) -> None:

@@ -72,7 +72,7 @@ def nearest(numpy: Any, rows: Any, queries: Any, k: int) -> Any:
 
 
 def share_found(ids: Any, truth: Any) -> float:
-    """Of the true rows."""
+    """The share of the true rows that were found."""
     return sum(len(set(a.tolist()) & set(t.tolist())) for a, t in zip(ids, truth)) / truth.size
 
 

@@ -411,7 +411,7 @@ class Index:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the vectors that were encoded."""
+        """The type of the vectors that were encoded."""
         dtype: np.dtype[Any] = self._info["dtype"]
         return dtype
 

@@ -341,7 +341,7 @@ lib = _load()
 
 
 def path_bytes(path: Any, name: str) -> bytes:
-    """Of a file name, for the library. name: of the argument."""
+    """The bytes of a file name, for the library. name: of the argument."""
     try:
         encoded = os.fsencode(path)
     except TypeError:

@@ -6,6 +6,7 @@
 // within limit = (radius * scale)^2, radius as product_radii.h has it for the projection before the
 // centroid is taken off, or, with radii of the nearest entries, limit is what entry_map.h has for
 // the ray: l2 alone. t_p(e), the number of entry e, is then
+//
 //   mode H  a hit adds what it adds in a full table (product_codes.h); a miss adds the bound: limit
 //           under l2, (|q_p|^2 - limit) / 2 under ip and cosine; or -infinity to the key; or the
 //           mean of entries outside (entry_map.h)

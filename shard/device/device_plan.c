@@ -11,8 +11,8 @@
 #define ALIGNMENT ((size_t)256)
 // Part of the memory for lists and queries where codes have to share it.
 #define LISTS_PART 4
-// Of a shorter list segments would be too short: one as long as all before it adds about `keep`
-// rows where rows come in no order; twice that and some leave room for chance.
+// A shorter list would make segments too short: one as long as all before it adds about `keep` rows
+// where rows come in no order; twice that and some leave room for chance.
 #define ROOM_PER_KEPT 2
 #define LEAST_ROOM    1024
 // Longer lists make for fewer segments (device_plan.h), within this part of the memory.
@@ -24,7 +24,7 @@
 #define MOST_SLOTS ((size_t)1 << 21)
 #define MOST_WORK  ((size_t)1 << 16)
 #define LEAST_WORK ((size_t)256)
-// Of what is left for codes each of the two blocks takes no more than this part.
+// Each of the two blocks takes no more than this part of what is left for codes.
 #define BLOCK_PART 8
 
 // Places an array at the end of what is there.
@@ -88,7 +88,7 @@ static size_t codes_bytes(const struct bsw_device_plan *plan, size_t num_bundles
            (plan->num_centroids > 0 ? bsw_device_bundle_lists_bytes(num_bundles) : 0);
 }
 
-// Of a block of queues.
+// Slots of a block of queues.
 static size_t queue_slots(const struct bsw_device_plan *plan)
 {
     return (size_t)plan->queue.length * BSW_QUEUE_THREADS;

@@ -33,7 +33,7 @@ struct bsw_device_engine {
     unsigned char *readback;           // host: device_readback.h
     struct bsw_device_blocks transfer; // codes and lists on their way
     int is_checked; // device_self_check.h, with the first shard that is on the device
-    // Of bsw_device_list_batch_begin; owned.
+    // From bsw_device_list_batch_begin; owned.
     struct bsw_device_list_begun *list_begun;
     uint64_t launches_before;                                     // the last shard was loaded
     struct bsw_scan_counts counts;                                // since it was opened

@@ -15,7 +15,7 @@ static inline size_t bsw_fixed_bound_least(const struct bsw_product_book *book)
     return book->bits == 8 ? BSW_FIXED_BOUND_LEAST : 1;
 }
 
-// Of one query.
+// The bound of one query.
 struct bsw_fixed_bound {
     struct bsw_bound_scale numbers;
     double size, multiplier; // A, and m of keys

@@ -48,7 +48,7 @@ struct list_queries {
     size_t num;
 };
 
-// Of one thread.
+// What one thread works with.
 struct list_thread {
     int8_t *components; // of a list's queries, side by side
     int32_t *constants;

@@ -70,7 +70,7 @@ static enum bsw_status allocate_arrays(struct bsw_resident_shard *shard, struct 
                         err);
 }
 
-// Of a block just checked against its file: a copy that went wrong is found, too.
+// Digests a block just checked against its file: a copy that went wrong is found, too.
 static void digest_block(struct bsw_resident_shard *shard, uint32_t block,
                          const struct bsw_code_arrays *arrays, size_t num_bundles)
 {

@@ -21,7 +21,8 @@ struct bsw_bundle_most {
     float scale, bias;
 };
 
-// Of the bundles of one block of the file, as they were when it was checked against the file.
+// Digests of the bundles of one block of the file, as they were when it was checked against the
+// file.
 struct bsw_block_digests {
     uint64_t parts[BSW_NUM_CODE_PARTS];
     uint64_t most;

@@ -10,7 +10,7 @@
 
 #include "shard/host/shard_scan.h"
 
-// Of one query. Limit and count are written under the lock and may be read without.
+// The list of one query. Limit and count are written under the lock and may be read without.
 struct bsw_running_list {
     uint32_t limit; // inclusive score; never falls
     uint32_t count;

@@ -56,7 +56,7 @@ void bsw_scan_tables_make(const struct bsw_scan_group *group);
 void bsw_scan_tables(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run);
 size_t bsw_scan_tables_bytes(const struct bsw_query_batch *batch); // of a query, all that is kept
 size_t bsw_group_table_bytes(const struct bsw_query_batch *batch); // its table, with its hits
-// Of entries within a radius, behind the numbers; NULL without.
+// Bits of entries within a radius, behind the numbers; NULL without.
 uint32_t *bsw_group_table_hits(const struct bsw_query_batch *batch, const void *table);
 // Candidates, by places, that are to be ranked (bsw_selective_keep); returns how many.
 size_t bsw_shard_keep_hits(const struct bsw_resident_shard *shard,

@@ -15,7 +15,7 @@ _Static_assert(BSW_TILE_ROWS <= BSW_FIXED_BOUND_ROWS, "terms of a tile");
 
 #define LEAST_BOUNDED_BUNDLES 4
 
-// Of one thread that makes tables.
+// Room of one thread that makes tables.
 struct maker {
     float *room, *query_term, *table_room;
     void *selective_room;
@@ -52,7 +52,7 @@ uint32_t *bsw_group_table_hits(const struct bsw_query_batch *batch, const void *
 
 // ---- bounds ----
 
-// Of one thread that scans.
+// Room of one thread that scans.
 struct bound_room {
     struct bsw_passed_room passed;
     uint32_t *masks;

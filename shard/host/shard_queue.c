@@ -8,7 +8,7 @@
 #include "shard/host/scan_group.h"
 #include "shard/host/shard_tiles.h"
 
-// Of a thread: the candidates of a tile and the queues of as many queries as fit.
+// A thread's memory: the candidates of a tile and the queues of as many queries as fit.
 #define CHUNK_BYTES ((size_t)512 << 10)
 
 void bsw_queue_scratch_deinit(struct bsw_queue_scratch *scratch)

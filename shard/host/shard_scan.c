@@ -281,7 +281,7 @@ static uint64_t *gather_query(const struct bsw_scan_group *group, size_t query, 
 
 // ---- the first limits ----
 
-// Of `rows` rows drawn from the shard's how many to look at for a score that, nearly always, at
+// How many of `rows` rows drawn from the shard's to look at for a score that, nearly always, at
 // least `keep` rows of the shard reach: what is expected and three standard deviations.
 static size_t sample_rank(double keep, double share)
 {

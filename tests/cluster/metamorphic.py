@@ -97,7 +97,7 @@ def all_times(factor: Callable[[Random], np.float32]) -> Callable[[Random, Data,
 
 
 def spread(x: np.ndarray) -> float:
-    """Of the middle half of the numbers, each beside the middle of its dimension."""
+    """The median distance of the numbers from the middles of their dimensions."""
     return float(np.median(np.abs(x - np.median(x, axis=0)))) or 1.0
 
 
@@ -228,7 +228,7 @@ WRONG = (
 
 
 def codes() -> Iterator[Code]:
-    """Of every codec and metric without lists, with all of them looked at, and by default."""
+    """Codes of every codec and metric, without lists, with all of them looked at, and by default."""
     for codec, metrics in (
         ("saq", ("l2", "ip", "cosine")),
         ("sq8", ("l2", "ip", "cosine")),

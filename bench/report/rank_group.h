@@ -26,8 +26,8 @@ static inline int bsw_rank_group_is_member(const struct bsw_rank_group *group)
     return group->whole->rank < group->ranks.num_ranks;
 }
 
-// Of an error that ranks have agreed on and are to agree on once more with others: ok on all but
-// the rank that it is of, so that it keeps its rank. A broken transport's stays.
+// The status of an error that ranks have agreed on and are to agree on once more with others: ok on
+// all but the rank that it comes from, so that it keeps its rank. A broken transport's stays.
 enum bsw_status bsw_own_status(const bsw_transport *transport, enum bsw_status status,
                                const struct bsw_error *err);
 
