@@ -223,7 +223,8 @@ common/net: common/base common/job common/device
 kernels: common/base common/codes common/rows common/files
 shard/seam: common kernels shard/codecs shard/lists
 shard/codecs: common kernels shard/lists
-shard/host: common kernels shard/seam shard/codecs shard/lists
+shard/scan: common shard/lists
+shard/host: common kernels shard/seam shard/codecs shard/lists shard/scan
 shard/device: common kernels shard/seam shard/codecs shard/host shard/lists
 shard/exact: common kernels shard/seam shard/codecs shard/device
 shard/lists: common kernels

@@ -91,7 +91,8 @@ class Index:
         settings.ranks = self._ranks.handle
         try:
             with self._ranks.preparing():
-                path = path_bytes(folder, "folder")
+                # Absolute: it is looked into again, wherever the process is then.
+                path = os.path.abspath(path_bytes(folder, "folder"))
                 fill(
                     settings,
                     {},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of queries that have one table for all rows (kernels/table_bounds): without lists, with
-// lists that are an order of rows, and under ip and cosine, tables of any type. What scan_tables.c
-// and list_bounds.h share; and rows that passed, whatever made the bounds.
+// Behind list_bounds.h: bounds of queries that have one table for all rows (kernels/table_bounds),
+// which is without lists, with lists that are an order of rows, and under ip and cosine, tables of
+// any type; and rows that passed, whatever made the bounds.
 #ifndef BITSWEEP_SHARD_FIXED_BOUNDS_H
 #define BITSWEEP_SHARD_FIXED_BOUNDS_H
 

@@ -23,16 +23,9 @@ struct bsw_list_table_room {
     float multiplier;
 };
 
-// Scratch, kept from batch to batch; {0} is a valid empty one.
-struct bsw_list_table_scratch {
-    struct bsw_buffer centroids, list_terms; // of all lists, once they are made
-    const float *made_of;                    // the lists' centroids
-    struct bsw_buffer queries, multipliers;  // of all queries: terms, or tables
-    struct bsw_buffer threads;
-    // For shard/host/list_bounds.h: queries, threads, terms of all rows of shards that are known.
-    struct bsw_buffer bounds, bound_scales, bound_threads, row_terms, term_shards;
-    size_t most_bytes; // in place of BSW_LIST_TABLE_BYTES; 0: that
-};
+// Bytes of a query's table, with its hits where entries are selected.
+size_t bsw_query_table_bytes(const struct bsw_query_batch *batch);
+
 void bsw_list_table_scratch_deinit(struct bsw_list_table_scratch *scratch);
 static inline size_t bsw_list_table_most(const struct bsw_list_table_scratch *scratch)
 {

@@ -67,8 +67,9 @@ void bsw_running_lists_add(const struct bsw_running_lists *lists, size_t query,
         to = room.merged + list->count;
     }
     for (size_t i = 0; i < num; i++)
-        to[i] = bsw_candidate_pack(bsw_candidate_score(found[i]),
-                                   lists->rows[bsw_candidate_row(found[i])]);
+        to[i] = lists->rows ? bsw_candidate_pack(bsw_candidate_score(found[i]),
+                                                 lists->rows[bsw_candidate_row(found[i])])
+                            : found[i];
     if (is_full)
         cut(lists, query, room.merged, list->count + num, room.scratch);
     else

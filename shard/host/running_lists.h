@@ -22,7 +22,7 @@ struct bsw_running_lists {
     int is_shared;         // by threads
     const struct bsw_select_table *select;
     const struct bsw_merge_table *merge;
-    const uint32_t *rows; // of places
+    const uint32_t *rows; // of places; NULL: these are rows
     struct bsw_running_list *lists;
     uint64_t *items; // [num_queries][capacity]
 };
@@ -34,7 +34,7 @@ struct bsw_running_room {
 
 static inline size_t bsw_running_capacity(size_t keep)
 {
-    return 3 * keep + BSW_BUNDLE_ROWS;
+    return 2 * keep + BSW_BUNDLE_ROWS;
 }
 
 // Empty ones. lists: with keep, is_shared, tables and rows; its memory is that of the buffers.

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One batch of queries over one resident shard: scan, selection, refinement.
 //
-// The scan goes tile by tile (a tile's codes fit the second cache, its integers the first), all
-// queries of a group over a tile before the next, so that codes are read from memory once a group.
-// Each thread scans its own run of bundles into its own candidate buffers; the lists are merged in
-// the total order, so the answer does not depend on threads.
+// The shard is pieces for the engine (host_engine.h), all queries of a group over each: codes are
+// read from memory once a group and 2048 queries.
 //
 // A sample of bundles, scanned first, gives every query a limit to start from, so that even for
 // large k few rows pass. A query for which it was too high (its list does not fill) is scanned
@@ -25,6 +23,7 @@
 #include "kernels/select/select.h"
 #include "kernels/table_scan/table_scan.h"
 #include "shard/backend.h"
+#include "shard/host/host_scratch.h"
 #include "shard/host/resident_shard.h"
 #include "shard/host/shard_queue.h"
 
@@ -43,13 +42,9 @@ struct bsw_scan_workspace {
     const struct bsw_refine_table *refine;
     const struct bsw_table_scan_table *table_scan;
     int num_threads;
-    size_t budget_bytes; // for candidate buffers of all threads
-    struct bsw_buffer buffers, dots, counts, scratch, offsets, queries;
-    struct bsw_buffer tiles, outputs, slacks;      // of the matrix scan
-    struct bsw_buffer tables, multipliers, makers; // of product codes
-    struct bsw_buffer bounds, bound_scales, bound_threads;
-    struct bsw_buffer components, constants, stage, guesses, places, stopped;
-    struct bsw_queue_scratch queue_scratch;
+    size_t budget_bytes;                                 // for candidate buffers of all threads
+    struct bsw_buffer counts, scratch, offsets, queries; // of refinement
+    struct bsw_host_scratch host;                        // of scans
     double scan_seconds, refine_seconds;
     uint64_t scanned_bytes;
     uint64_t num_pairs, num_stopped; // of row and query; by the first stage
