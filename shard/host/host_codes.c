@@ -190,21 +190,41 @@ static void scan_matrix_staged(const struct bsw_host_scan *scan, struct bsw_host
               is_matrix_stage_dear(scan, &counts, tile->num_bundles, num));
 }
 
-// Where slots' candidates go, and the limits that their keys have to reach.
-static void begin_outputs(const struct bsw_host_scan *scan, const struct bsw_host_thread *thread)
+// Keys go to lists as they are.
+static int is_direct(const struct bsw_host_scan *scan)
 {
-    const uint32_t *queries = scan->work->queries + thread->run.first_slot;
-    size_t num = thread->run.num_slots, apart = bsw_host_slot_items(scan);
+    return !scan->work->additions && scan->queue_length == 0;
+}
+
+static uint32_t limit_now(const struct bsw_host_scan *scan, const struct bsw_host_thread *thread,
+                          size_t i, int is_plain)
+{
+    return is_plain ? bsw_running_limit(&scan->running, bsw_host_query(scan, thread, i))
+                    : limit_of_slot(scan, thread, i);
+}
+
+// Where the slots' candidates go, and the limits that their keys have to reach: as the run before
+// left them, where it had the same.
+static void begin_outputs(const struct bsw_host_scan *scan, struct bsw_host_thread *thread)
+{
+    const struct bsw_run *run = &thread->run;
+    size_t num = run->num_slots, apart = bsw_host_slot_items(scan);
     uint64_t *items = thread->slots;
-    if (scan->work->additions || scan->queue_length > 0) {
-        for (size_t i = 0; i < num; i++, items += apart)
-            thread->outputs[i] =
-                (struct bsw_matrix_output){items, 0, limit_of_slot(scan, thread, i)};
-        return;
-    }
+    int is_plain = is_direct(scan);
+    if (thread->ready_slots == num && thread->ready_first == run->first_slot) return;
     for (size_t i = 0; i < num; i++, items += apart)
         thread->outputs[i] =
-            (struct bsw_matrix_output){items, 0, bsw_running_limit(&scan->running, queries[i])};
+            (struct bsw_matrix_output){items, 0, limit_now(scan, thread, i, is_plain)};
+    thread->ready_first = run->first_slot;
+    thread->ready_slots = num;
+}
+
+// Limits that other threads may have raised.
+static void refresh_outputs(const struct bsw_host_scan *scan, const struct bsw_host_thread *thread)
+{
+    int is_plain = is_direct(scan);
+    for (size_t i = 0; i < thread->run.num_slots; i++)
+        thread->outputs[i].limit = limit_now(scan, thread, i, is_plain);
 }
 
 static void take_outputs(const struct bsw_host_scan *scan, const struct bsw_host_thread *thread)
@@ -212,10 +232,18 @@ static void take_outputs(const struct bsw_host_scan *scan, const struct bsw_host
     const uint32_t *queries = scan->work->queries + thread->run.first_slot;
     struct bsw_matrix_output *outputs = thread->outputs;
     size_t num = thread->run.num_slots, ahead = scan->work->is_scattered ? SLOTS_AHEAD : num;
+    int is_plain = is_direct(scan);
     for (size_t i = 0; i < num; i++) {
         if (i + ahead < num && outputs[i + ahead].count > 0)
             bsw_running_prefetch(&scan->running, queries[i + ahead]);
-        if (outputs[i].count > 0) take_found(scan, thread, i, outputs[i].items, outputs[i].count);
+        if (outputs[i].count == 0) continue;
+        if (is_plain)
+            bsw_running_lists_add(&scan->running, queries[i], outputs[i].items, outputs[i].count,
+                                  thread->room);
+        else
+            take_found(scan, thread, i, outputs[i].items, outputs[i].count);
+        outputs[i].count = 0;
+        outputs[i].limit = limit_now(scan, thread, i, is_plain);
     }
 }
 
@@ -224,9 +252,9 @@ static void scan_matrix(const struct bsw_host_scan *scan, struct bsw_host_thread
 {
     const struct bsw_matrix_tile tile =
         bsw_matrix_tile_at(&scan->shard, scan->workspace->matrix_scan, bundle, num_bundles,
-                           thread->bytes, thread->ahead);
-    begin_outputs(scan, thread);
-    bsw_tile_ahead_ask(thread->ahead, BSW_AHEAD_LINES); // of bytes: nothing was unpacked
+                           thread->bytes, &thread->ahead);
+    if (scan->running.is_shared) refresh_outputs(scan, thread);
+    bsw_tile_ahead_ask(&thread->ahead, BSW_AHEAD_LINES); // of bytes: nothing was unpacked
     if (is_stage_due(scan, thread))
         scan_matrix_staged(scan, thread, bundle, &tile, queries);
     else
@@ -243,10 +271,10 @@ static size_t scan_planes_full(const struct bsw_host_scan *scan, struct bsw_host
     const struct bsw_select_table *select = scan->workspace->select;
     const struct bsw_code_arrays *arrays = &scan->shard.arrays;
     size_t place = bundle * BSW_BUNDLE_ROWS;
-    bsw_tile_ahead_ask(thread->ahead, BSW_AHEAD_LINES);
+    bsw_tile_ahead_ask(&thread->ahead, BSW_AHEAD_LINES);
     bsw_tile_dots(&scan->shard, scan->workspace->plane_scan, batch, query, bundle, num_bundles, 0,
                   scan->padded_dims, thread->dots);
-    bsw_tile_ahead_ask(thread->ahead, BSW_AHEAD_LINES);
+    bsw_tile_ahead_ask(&thread->ahead, BSW_AHEAD_LINES);
     if (scan->shard.shape.has_affine)
         return select->filter_affine(thread->dots, arrays->scales + place,
                                      bsw_tile_biases(arrays, place), batch->scales[query],
@@ -310,7 +338,10 @@ static void scan_codes(const struct bsw_host_scan *scan, struct bsw_host_thread 
     int is_matrix = scan->shard.shape.has_bytes || run->num_slots >= scan->way.matrix_from;
     size_t step = is_matrix ? scan->way.matrix_bundles : scan->way.plane_bundles;
     struct bsw_matrix_queries queries = {.num_queries = 0};
-    if (is_matrix) queries = queries_of_run(scan, thread);
+    if (is_matrix) {
+        queries = queries_of_run(scan, thread);
+        begin_outputs(scan, thread);
+    }
     for (size_t b = 0; b < run->num_bundles; b += step) {
         size_t count = bsw_host_tile(thread, b, step);
         if (is_matrix)

@@ -137,15 +137,13 @@ static void take_queue(const struct bsw_host_scan *scan, const struct bsw_host_t
 // ---- runs ----
 
 // Runs that are short and lie anywhere are foreseen by no prefetcher.
-static struct bsw_tile_ahead next_run(const struct bsw_host_scan *scan, size_t r)
+static void look_ahead(const struct bsw_host_scan *scan, struct bsw_host_thread *thread, size_t r)
 {
     const struct bsw_work *work = scan->work;
-    if (!work->is_scattered || r + 1 == work->num_runs)
-        return (struct bsw_tile_ahead){.num_parts = 0};
-    const struct bsw_run *next = &work->runs[r + 1];
-    if (next->first_bundle == work->runs[r].first_bundle)
-        return (struct bsw_tile_ahead){.num_parts = 0};
-    return bsw_tile_ahead_of(&scan->shard, next->first_bundle, next->num_bundles);
+    const struct bsw_run *now = &work->runs[r], *next = now + 1;
+    if (!work->is_scattered || r + 1 == work->num_runs || next->first_bundle == now->first_bundle)
+        return;
+    thread->ahead = bsw_tile_ahead_of(&scan->shard, next->first_bundle, next->num_bundles);
 }
 
 // Places of a list's last bundle may have no row.
@@ -161,15 +159,14 @@ static uint64_t num_rows(const struct bsw_host_scan *scan, const struct bsw_run 
 
 static void scan_run(const struct bsw_host_scan *scan, struct bsw_host_thread *thread, size_t r)
 {
-    struct bsw_tile_ahead ahead = next_run(scan, r);
     thread->run = scan->work->runs[r];
-    thread->ahead = &ahead;
+    look_ahead(scan, thread, r);
     if (scan->queue_length > 0)
         memset(thread->queues, 0, thread->run.num_slots * queue_items(scan) * sizeof(uint64_t));
     scan->family->scan_run(scan, thread);
     for (size_t i = 0; i < thread->run.num_slots && scan->queue_length > 0; i++)
         take_queue(scan, thread, i);
-    bsw_tile_ahead_ask(&ahead, SIZE_MAX); // what nobody asked for
+    bsw_tile_ahead_ask(&thread->ahead, SIZE_MAX); // what nobody asked for
     thread->num_pairs += thread->run.num_slots * num_rows(scan, &thread->run);
     thread->num_bundles += thread->run.num_bundles;
 }

@@ -75,15 +75,16 @@ struct bsw_host_thread {
     int32_t *constants;
     float *scales, *slacks;
     struct bsw_matrix_output *outputs;
-    uint64_t *slots;  // [slots][bsw_host_slot_items]
-    uint64_t *queues; // [slots][queue items]
-    uint64_t *found;  // of one slot in a tile
-    uint8_t *bytes;   // of a tile
+    size_t ready_first, ready_slots; // slots that outputs are ready for
+    uint64_t *slots;                 // [slots][bsw_host_slot_items]
+    uint64_t *queues;                // [slots][queue items]
+    uint64_t *found;                 // of one slot in a tile
+    uint8_t *bytes;                  // of a tile
     int32_t *dots;
     uint32_t *places;
     struct bsw_running_room room;
-    struct bsw_tile_ahead *ahead; // of the next run
-    unsigned resting;             // tiles until the next try of a stage
+    struct bsw_tile_ahead ahead; // of the next run
+    unsigned resting;            // tiles until the next try of a stage
     uint64_t num_stopped, num_pairs, num_bundles;
 };
 

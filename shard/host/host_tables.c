@@ -119,7 +119,7 @@ static void scan_tables(const struct bsw_host_scan *scan, struct bsw_host_thread
                      bsw_list_bounds_hold(&scan->bounds, &room);
     for (size_t i = 0; i < run->num_slots; i++) {
         uint32_t query = bsw_host_query(scan, thread, i);
-        bsw_tile_ahead_ask(thread->ahead, BSW_AHEAD_LINES);
+        bsw_tile_ahead_ask(&thread->ahead, BSW_AHEAD_LINES);
         if (order->num_lists > 0) bsw_list_tables_count(&scan->tables, list, query, &room);
         if (has_bounds && bsw_host_limit(scan, query) > BSW_SCORE_OF_MINUS_INFINITY)
             bounded[num++] = (uint32_t)i;

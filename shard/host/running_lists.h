@@ -34,7 +34,7 @@ struct bsw_running_room {
 
 static inline size_t bsw_running_capacity(size_t keep)
 {
-    return 2 * keep + BSW_BUNDLE_ROWS;
+    return 2 * keep + 16;
 }
 
 // Empty ones. lists: with keep, is_shared, tables and rows; its memory is that of the buffers.
