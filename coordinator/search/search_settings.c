@@ -314,7 +314,7 @@ static enum bsw_status settle_lists(const struct settling *s, struct bsw_error *
     const struct bsw_search_request *asked = s->asked;
     if (s->manifest->lists.count > 0 && asked->select != BSW_SELECT_THRESHOLD)
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--select %s: %s has lists, which threshold alone knows",
+                        "--select %s: %s has lists, which only threshold can search",
                         bsw_search_select_name(asked->select), s->index);
     s->out->oversample = asked->oversample > 0 ? asked->oversample : BSW_SEARCH_OVERSAMPLE;
     if (asked->recall != 0) return settle_recall(s, err);
