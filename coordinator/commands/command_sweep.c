@@ -144,6 +144,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
 {
     struct sweep_options *o = options;
     struct bsw_sweep_outcome outcome = {0};
+    struct bsw_progress progress = {.is_shown = !o->common.quiet};
     if (o->launcher)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--launcher: a sweep runs on its own ranks now; start all of it on them: "
@@ -155,6 +156,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     o->sweep.num_arguments = o->common.num_words;
     o->sweep.arguments = o->common.words;
     o->sweep.events = &bsw_command_events;
+    if (transport->rank == 0) o->sweep.progress = &progress;
     if (!o->common.json && !o->common.quiet) o->sweep.note_point = print_point;
     enum bsw_status status = bsw_sweep_job_run(&o->sweep, transport, &outcome, err);
     if (status == BSW_OK && transport->rank == 0) {

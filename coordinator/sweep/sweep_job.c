@@ -4,6 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "common/base/clock.h"
 #include "common/job/stop_signal.h"
 #include "common/rows/vectors.h"
 #include "coordinator/job/command_files.h"
@@ -12,6 +13,7 @@
 #include "coordinator/job/sidecar.h"
 #include "coordinator/sweep/sweep_folder.h"
 #include "coordinator/sweep/sweep_journal.h"
+#include "coordinator/sweep/sweep_pace.h"
 #include "coordinator/sweep/sweep_plan.h"
 #include "coordinator/sweep/sweep_point.h"
 #include "coordinator/sweep/sweep_report.h"
@@ -27,6 +29,7 @@ struct sweep_job {
     struct bsw_sweep_limits limits;
     struct bsw_journal_fields fields;
     struct bsw_sweep_journal journal;
+    struct bsw_sweep_pace pace;
     uint64_t base_digest, query_digest;
     uint64_t num_rows, max_k; // max_k: of the points
     uint64_t queries_digest;  // as FILE.json has it
@@ -229,15 +232,51 @@ static enum bsw_status ensure_truth(struct sweep_job *job, struct bsw_error *err
     return bsw_sweep_journal_put(&job->journal, "groundtruth", "groundtruth", facts, err);
 }
 
+static int has_index(const struct sweep_job *job, const struct bsw_sweep_point *point,
+                     const char *name)
+{
+    return json_object_get(job->journal.indexes, name) && bsw_sweep_has_index(&job->run, point);
+}
+
+static int has_row(const struct sweep_job *job, const struct bsw_sweep_point *point)
+{
+    char name[BSW_SWEEP_NAME_BYTES];
+    bsw_sweep_point_name(point, name);
+    return json_object_get(job->journal.rows, name) != NULL;
+}
+
+// From a point on. Points of an index stand side by side, but for those of some plans.
+static void show_pace(struct sweep_job *job, const struct bsw_sweep_point *point)
+{
+    const struct bsw_sweep_points *points = &job->outcome->points;
+    char name[BSW_SWEEP_NAME_BYTES], before[BSW_SWEEP_NAME_BYTES] = "", own[BSW_SWEEP_NAME_BYTES];
+    struct bsw_sweep_place place = {.point = (size_t)(point - points->points) + 1, .index = own};
+    bsw_sweep_index_name(point, own);
+    place.is_made = !has_index(job, point, own);
+    for (size_t i = place.point - 1; i < points->num_points; i++) {
+        if (has_row(job, &points->points[i])) continue;
+        place.points_left++;
+        bsw_sweep_index_name(&points->points[i], name);
+        if (strcmp(name, before) != 0 && !has_index(job, &points->points[i], name))
+            place.indexes_left++;
+        strcpy(before, name);
+    }
+    bsw_sweep_pace_show(&job->pace, &place);
+}
+
 static enum bsw_status ensure_index(struct sweep_job *job, const struct bsw_sweep_point *point,
                                     const json_t **out, struct bsw_error *err)
 {
     char name[BSW_SWEEP_NAME_BYTES];
     json_t *facts;
     bsw_sweep_index_name(point, name);
-    if (!json_object_get(job->journal.indexes, name) || !bsw_sweep_has_index(&job->run, point)) {
+    if (!has_index(job, point, name)) {
+        double since = bsw_clock_seconds();
         BSW_TRY(bsw_sweep_make_index(&job->run, point, &facts, err));
         BSW_TRY(bsw_sweep_journal_put(&job->journal, "index", name, facts, err));
+        job->pace.num_indexes++;
+        job->pace.index_seconds += bsw_clock_seconds() - since;
+        show_pace(job, point);
     }
     *out = json_object_get(job->journal.indexes, name);
     return BSW_OK;
@@ -245,26 +284,38 @@ static enum bsw_status ensure_index(struct sweep_job *job, const struct bsw_swee
 
 static void note_point(const struct sweep_job *job, const char *name, const json_t *row)
 {
+    bsw_progress_finish(job->pace.progress);
     if (job->settings->note_point) job->settings->note_point(job->settings->context, name, row);
+}
+
+static enum bsw_status measure(struct sweep_job *job, const struct bsw_sweep_point *point,
+                               const char *name, struct bsw_error *err)
+{
+    const json_t *index;
+    json_t *row;
+    show_pace(job, point);
+    BSW_TRY(ensure_index(job, point, &index, err));
+    double since = bsw_clock_seconds();
+    BSW_TRY(bsw_sweep_measure(&job->run, point, index, job->journal.rows, &row, err));
+    BSW_TRY(bsw_sweep_journal_put(&job->journal, "point", name, row, err));
+    BSW_TRY(bsw_sweep_write_csv(job->run.folder, job->journal.rows, err));
+    job->pace.num_measured++;
+    job->pace.point_seconds += bsw_clock_seconds() - since;
+    return BSW_OK;
 }
 
 static enum bsw_status run_point(struct sweep_job *job, const struct bsw_sweep_point *point,
                                  struct bsw_error *err)
 {
     char name[BSW_SWEEP_NAME_BYTES];
-    const json_t *index;
-    json_t *row, *rows = job->journal.rows;
     bsw_sweep_point_name(point, name);
-    if (json_object_get(rows, name)) {
+    if (has_row(job, point)) {
         job->outcome->num_resumed++;
     } else {
         if (bsw_stop_is_asked()) return bsw_stop_fail(err);
-        BSW_TRY(ensure_index(job, point, &index, err));
-        BSW_TRY(bsw_sweep_measure(&job->run, point, index, rows, &row, err));
-        BSW_TRY(bsw_sweep_journal_put(&job->journal, "point", name, row, err));
-        BSW_TRY(bsw_sweep_write_csv(job->run.folder, rows, err));
+        BSW_TRY(measure(job, point, name, err));
     }
-    note_point(job, name, json_object_get(rows, name));
+    note_point(job, name, json_object_get(job->journal.rows, name));
     return BSW_OK;
 }
 
@@ -275,6 +326,7 @@ static enum bsw_status run_points(struct sweep_job *job, struct bsw_error *err)
     if (points->num_points == 0)
         return bsw_fail(err, BSW_ERROR_USAGE, "no point of the grid is possible: %s",
                         points->skips[0].reason);
+    bsw_sweep_pace_begin(&job->pace, job->settings->progress, points->num_points);
     note_point(job, NULL, NULL);
     bsw_events_count(events, 0, points->num_points);
     // A forced run's table must not be of another corpus until its first point is done.
@@ -309,6 +361,7 @@ static enum bsw_status lead(struct sweep_job *job, struct bsw_error *err)
     if (status == BSW_OK) {
         bsw_stop_begin(NULL, NULL);
         status = run_points(job, err);
+        bsw_progress_finish(job->pace.progress);
         if (status == BSW_OK) status = report(job, err);
         bsw_stop_end();
     }

@@ -30,6 +30,7 @@ static enum bsw_status make_truth(const struct bsw_sweep_team *team,
                                                 .metric = bsw_metric_name(step->metric),
                                                 .k = step->k,
                                                 .force = 1,
+                                                .progress = team->settings->progress,
                                                 .num_threads = team->settings->num_threads,
                                                 .level = team->settings->level};
     return bsw_truth_run(&settings, team->transport, &stats, err);
@@ -64,6 +65,7 @@ static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bs
         .residuals = step->residuals,
         .force = 1,
         .checks_codes = 1,
+        .progress = team->settings->progress,
         .device.text = encode_device(team, step, codec),
         .level = team->settings->level};
     bsw_process_peak_reset();

@@ -39,6 +39,7 @@ struct bsw_sweep_settings {
     char **arguments;
     void (*note_point)(void *context, const char *name, const json_t *row);
     void *context;
+    struct bsw_progress *progress; // NULL: nothing is shown
     const struct bsw_job_events *events;
 };
 

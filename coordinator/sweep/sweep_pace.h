@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far a sweep is, for whoever waits for it: "point 12 of 45, index saq-2, about 6 min left".
+// What is left is told by how long points and indexes of this run took on average.
+#ifndef BITSWEEP_COORDINATOR_SWEEP_PACE_H
+#define BITSWEEP_COORDINATOR_SWEEP_PACE_H
+
+#include <stddef.h>
+
+#include "common/job/progress.h"
+
+enum { BSW_SWEEP_PACE_BYTES = 320 };
+
+struct bsw_sweep_pace {
+    struct bsw_progress *progress; // borrowed; NULL: nothing is shown
+    size_t num_points;             // of the grid
+    double last_shown;
+    // Of this run: what was done, and how long all of it took.
+    size_t num_measured, num_indexes;
+    double point_seconds, index_seconds;
+};
+
+// Where a sweep is: at a point from 1 on, whose index is there or is made now.
+struct bsw_sweep_place {
+    size_t point;
+    const char *index;
+    int is_made;                      // the index is
+    size_t points_left, indexes_left; // to be measured and made, this one too
+};
+
+void bsw_sweep_pace_begin(struct bsw_sweep_pace *pace, struct bsw_progress *progress,
+                          size_t num_points);
+// text: one line. Without a measured point, or an index where some are left, it has no time.
+void bsw_sweep_pace_text(const struct bsw_sweep_pace *pace, const struct bsw_sweep_place *place,
+                         char text[BSW_SWEEP_PACE_BYTES]);
+// On a terminal at once, in the place of what stood there; elsewhere a line every ten seconds.
+void bsw_sweep_pace_show(struct bsw_sweep_pace *pace, const struct bsw_sweep_place *place);
+
+#endif
