@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything that only a GPU can show, in two calls. See --help.
+# Everything that only a GPU can show, in three calls. See --help.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,7 +18,7 @@ arguments=("$@")
 
 help() {
     cat <<'END'
-usage: bench/gpu_check.sh [--part 1|2] [--minutes N] [--out DIR] [--build DIR] [--from-pack FILE] [--emulated]
+usage: bench/gpu_check.sh [--part 1|2|3] [--minutes N] [--out DIR] [--build DIR] [--from-pack FILE] [--emulated]
        bench/gpu_check.sh --pack FILE [--nccl FILE] [--mpi PREFIX] [--build DIR] [--emulated]
 
 On a machine with an NVIDIA GPU; no network is needed, and with a pack nothing has to be installed.
@@ -30,11 +30,13 @@ step that fails or is cut does not keep later ones from running.
                 (bitsweep bench device)
   --part 2      the library and the Python package; 2 and 4 ranks on the GPU, over NCCL and MPI, also
                 with one killed; cost and recall of searches of 10^8 rows, lists, tables of product
-                codes, 768 dimensions; torch, FAISS and cuVS where python3, or PEERS_PYTHON in the
-                environment, has them; 10^9 rows. Without --part both are run, one after the other
+                codes, 768 dimensions, 10^9 rows
+  --part 3      times of lists by phases, of selection, hits, product codes and rbeGIR's case; cuVS,
+                FAISS and torch where python3, or PEERS_PYTHON in the environment, has them; bench
+                cluster on the GPUs. Without --part all are run, one after the other
   --minutes N   for a part, without building (8)
   --out DIR     where logs, bench.json, bench.txt and results.md, a section for bench/RESULTS_gpu.md,
-                go (build/gpu_check, with --part build/gpu_check/1 or 2)
+                go (build/gpu_check, with --part a folder of its number there)
   --build DIR   use the programs in this build folder, build nothing. Without it, and without a pack,
                 programs are built for this GPU alone (build/gpu), which takes nvcc, CMake and a C
                 and C++ compiler, and libraries of the system or of carried/, which
@@ -82,7 +84,7 @@ parse() {
         shift
     done
     [[ $minutes =~ ^[0-9]+(\.[0-9]+)?$ ]] || usage "--minutes $minutes: not a number"
-    [[ $part =~ ^[12]?$ ]] || usage "--part $part: must be 1 or 2"
+    [[ $part =~ ^[123]?$ ]] || usage "--part $part: must be 1, 2 or 3"
     [[ $pack$from_pack =~ ^(.*\.tar\.(zst|gz))?$ ]] || usage "$pack$from_pack: must end in .tar.zst or .tar.gz"
     [[ -z $nccl || -e $nccl ]] || usage "--nccl $nccl: there is no such file"
     [[ -z $build || -d $build ]] || usage "--build $build: there is no such folder"
@@ -181,6 +183,7 @@ run_part() {
     case $1 in
     1) shares=("${shares_of_part1[@]}") ;;
     2) shares=("${shares_of_part2[@]}") ;;
+    3) shares=("${shares_of_part3[@]}") ;;
     esac
     "run_part$1"
 }
@@ -188,7 +191,7 @@ run_part() {
 main() {
     local one
     out=$(mkdir -p "$out" && cd "$out" && pwd)
-    rm -f "$out"/*.log "$out"/bench.* "$out/results.md" "$out/clocks.csv"
+    rm -f "$out"/*.log "$out"/bench*.* "$out"/peers.* "$out/results.md" "$out/clocks.csv"
     PATH=$PATH:/usr/local/cuda/bin:/usr/local/nvidia/bin
     machine_libraries=${LD_LIBRARY_PATH:-}
     if find_programs; then built=1; fi
@@ -199,7 +202,7 @@ main() {
         choose_scratch
         watch_clock
         trap end_watch EXIT
-        for one in ${part:-1 2}; do run_part "$one"; done
+        for one in ${part:-1 2 3}; do run_part "$one"; done
         end_watch
     fi
     write_results

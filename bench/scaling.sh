@@ -41,7 +41,7 @@ plan() {
         --rates "$out/rates.json" --json "${@:3}" >"$out/plan.json"
 }
 
-# Of every search with fixed work a line: ranks, rows, seconds of a batch, and of its phases.
+# A line for every search with fixed work: ranks, rows, seconds of a batch, and of its phases.
 measured() {
     awk -F: '
         { gsub(/[ ",]/, "") }

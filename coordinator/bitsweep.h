@@ -110,8 +110,8 @@ BITSWEEP_API const char *bitsweep_status_name(int status);
 
 /* ---- version --------------------------------------------------------------------------------- */
 
-/* Of the library that runs, "0.2.0"; a constant. Programs compiled against one minor version run
-   with every later patch of it: the soname says so. */
+/* The version of the library that runs, "0.2.0"; a constant. Programs compiled against one minor
+   version run with every later patch of it: the soname says so. */
 BITSWEEP_API const char *bitsweep_version(void);
 /* major * 10000 + minor * 100 + patch. */
 BITSWEEP_API int bitsweep_version_number(void);
@@ -302,7 +302,7 @@ struct bitsweep_search_settings {
     const char *refine; /* "exact" (default): ordered by exact values of the raw rows; "none": by
                            code */
 
-    /* Of an index with lists: what is looked at. All 0: as recall 0.99, or the most that the table
+    /* What is looked at of an index with lists. All 0: as recall 0.99, or the most that the table
        of the index has; without a table all lists. */
     double recall;      /* 0.5 .. 1: the cheapest that found this share of true neighbours */
     uint64_t probe;     /* so many nearest lists a query; BITSWEEP_ALL */

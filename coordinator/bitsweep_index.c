@@ -25,7 +25,7 @@ struct bitsweep_index {
     char *folder, *device; // owned
     pthread_mutex_t lock;
     bsw_transport own, *transport;
-    int num_threads, generation; // bitsweep_fork.h
+    int num_threads, generation; // bsw_fork_generation
     struct bitsweep_index_info info;
     struct bsw_search search;
     struct bsw_search_request request; // of search, padding included

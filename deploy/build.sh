@@ -9,13 +9,14 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 help() {
     cat <<'END'
-usage: deploy/build.sh [release|debug|asan|coverage|aarch64] [--program] [--gpu WHICH]
+usage: deploy/build.sh [release|debug|asan|coverage|aarch64] [--program | --push] [--gpu WHICH]
        [-- CMAKE_ARGUMENTS]
 
 Builds build/PRESET [release]. Says what GPU kernels it has and, where it takes long, how far it is;
 all else only where something fails.
 
   --program     all that is installed, and no tests, in a tenth of the time
+  --push        that, and what tests of a push need under sanitizers (deploy/test.sh)
   --gpu WHICH   what GPU kernels are compiled for: numbers (80,90), all, none, or auto: the GPUs of
                 this machine [what the folder was built for before; a new one: auto]
 END
@@ -47,6 +48,7 @@ while (($#)); do
     -h | --help) help && exit 0 ;;
     release | debug | asan | coverage | aarch64) preset=$1 ;;
     --program) targets=(--target packaged) ;;
+    --push) targets=(--target push) ;;
     --gpu)
         (($# > 1)) || fail "--gpu needs a value; --help tells more"
         gpu_arguments_of "$2"

@@ -31,7 +31,7 @@ is_source() {
 }
 
 # shellcheck disable=SC2016 # awk's
-# Of file names on stdin those without the line: MARK, lines that stay above it (1 after #!), FILE.
+# Finds the files named on stdin that lack the line: MARK, lines that stay above it (1 after #!), FILE.
 find_missing() {
     xargs -0 -r awk -v words="$words" '
         FNR == 1 {above = /^#!/ ? 1 : 0}

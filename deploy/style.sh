@@ -55,6 +55,16 @@ check_text() {
     grep -nHwE "$words" "${texts[@]}" | sed -E 's/^([^:]+:[0-9]+):.*/\1: unfinished work/' >>"$found" || true
 }
 
+# A comment says what a thing is; that it is "of" something leaves out just that. Pages and patches are not asked.
+check_words() {
+    local asked=() file opener='(^|[[:space:]])(//|/\*+|\*|#)[[:space:]]?|"""'
+    for file in "${texts[@]}"; do
+        if [[ $file != *.md ]]; then asked+=("$file"); fi
+    done
+    grep -nHE "($opener)O""f " "${asked[@]}" | sed -E 's/^([^:]+:[0-9]+):.*/\1: a comment that begins with "O''f"/' \
+        >>"$found" || true
+}
+
 # One process for all files: grep counts a line that has no end too, and wc does not.
 check_sizes() {
     paste -d ' ' <(grep -c '' "${texts[@]}" /dev/null) <(wc -l "${texts[@]}" /dev/null | awk '{print $1}' | sed '$d') |
@@ -213,7 +223,8 @@ common/net: common/base common/job common/device
 kernels: common/base common/codes common/rows common/files
 shard/seam: common kernels shard/codecs shard/lists
 shard/codecs: common kernels shard/lists
-shard/host: common kernels shard/seam shard/codecs shard/lists
+shard/scan: common shard/lists
+shard/host: common kernels shard/seam shard/codecs shard/lists shard/scan
 shard/device: common kernels shard/seam shard/codecs shard/host shard/lists
 shard/exact: common kernels shard/seam shard/codecs shard/device
 shard/lists: common kernels
@@ -232,8 +243,8 @@ bench: common kernels shard coordinator/job coordinator/search coordinator/encod
 coordinator: common kernels shard coordinator
 '
 
-# Of sources in the four folders and bench/: includes that climb, and two files that include each other. Kernels see
-# the emulator where it compiles them.
+# Directions of sources in the four folders and bench/: includes that climb, and two files that include each other.
+# Kernels see the emulator where it compiles them.
 check_directions() {
     local product=()
     for file in "${sources[@]}"; do
@@ -275,10 +286,31 @@ check_directions() {
         }' "${product[@]}" >>"$found"
 }
 
+# Circles that are known, a room and the one it should not include, and why they are still there.
+#   kernels kernels/device_scan: a user's file of tuning has tables of CPUs and of GPUs, and one reader
+#   shard/checks shard/service: the self-check draws from all that the service has
+known_circles='
+kernels kernels/device_scan
+shard/checks shard/service
+'
+
+# Circles of rooms, tables of functions for one tenant, and values without names: structure.awk.
+check_structure() {
+    local product=() file what
+    for file in "${sources[@]}"; do
+        if [[ $file =~ ^(common|kernels|shard|coordinator|bench)/ ]]; then product+=("$file"); fi
+    done
+    ((${#product[@]})) || return 0
+    for what in circles tenants values; do
+        awk -v WHAT="$what" -v KNOWN="$known_circles" -f deploy/structure.awk "${product[@]}" >>"$found"
+    done
+}
+
 # A codec is named by nobody outside of shard/codecs: commands ask what it can do.
 check_codecs() {
     local names=() others=() file
     for file in shard/codecs/codec_*.c; do
+        [[ -f $file ]] || return 0
         file=${file##*/codec_}
         names+=("${file%.c}")
     done
@@ -314,6 +346,7 @@ for file in "${files[@]}"; do
 done
 
 check_text
+check_words
 check_sizes
 check_names
 check_links
@@ -322,6 +355,7 @@ check_format
 check_functions
 check_headers
 check_directions
+check_structure
 check_codecs
 check_scripts
 if [[ -s $found ]]; then

@@ -33,7 +33,7 @@ inline cudaError_t ask_device(int ordinal, device_traits *out)
     return cudaSuccess;
 }
 
-// Of the calling thread's device; each thread asks for itself.
+// Traits of the calling thread's device; each thread asks for itself.
 inline cudaError_t get_device_traits(device_traits *out)
 {
     static thread_local device_traits known = {-1, 0, 0, 0, 0};

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "common/base/cpu_level.h"
-#include "common/base/cpu_model.h"
 #include "common/base/status.h"
 #include "common/codes/code_layout.h"
 

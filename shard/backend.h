@@ -58,14 +58,30 @@ struct bsw_search_settings {
     bsw_device *device; // this rank's, borrowed: scans there; NULL: on the CPU
     size_t batch;       // most queries of a batch
     enum bsw_search_graphs graphs;
-    int is_checked;               // self_check.h; 0: no checks but those of a new device
-    int has_masks, has_additions; // a probe (probe.h) may have row masks, or additions to keys
+    int is_checked; // self_check.h; 0: no checks but those of a new device
 };
 
-static inline uint64_t bsw_search_histogram_rows(const struct bsw_search_settings *settings)
+// A pass over all shards with its candidates and cuts. Histogram selection (XFBQ, Algorithm 1) has
+// two: the K best rows, of which the last is at distance D_K, where the histogram of distances adds
+// up to K; then all rows within D_K + extra. Other selections have the last alone.
+struct bsw_scan_round {
+    const uint32_t *limits; // [queries of the batch]: scores, inclusive; NULL: none
+    size_t keep;
+    int is_ladder;
+};
+
+static inline struct bsw_scan_round bsw_first_round(const struct bsw_search_settings *settings)
 {
     uint64_t k = settings->histogram_k ? settings->histogram_k : settings->k;
-    return k + settings->exclude_self;
+    const struct bsw_scan_round round = {NULL, (size_t)(k + settings->exclude_self), 0};
+    return round;
+}
+
+static inline struct bsw_scan_round bsw_last_round(const struct bsw_search_settings *settings,
+                                                   const uint32_t *limits)
+{
+    const struct bsw_scan_round round = {limits, (size_t)settings->keep, settings->is_ladder};
+    return round;
 }
 
 // Shards [first, first + num) of a rank, one behind the other in the index and of the same slice,
@@ -122,17 +138,6 @@ struct bsw_query_range {
     size_t first_query, num_queries;
 };
 
-// Some bundles of a shard, as a shard of their own: rows count from the first of them.
-struct bsw_scan_part {
-    size_t first_bundle, num_bundles;
-    const uint32_t *masks; // [num_bundles]: bit r, row r takes part; NULL: all rows do
-};
-
-// Takes one query's histogram: counts [num_bins] of the distances from first_bin on.
-typedef enum bsw_status (*bsw_histogram_fn)(void *context, size_t query, uint32_t first_bin,
-                                            const uint64_t *counts, uint32_t num_bins,
-                                            struct bsw_error *err);
-
 // Sorted candidates of the last scan of a span that stay in device memory: list q is items
 // [offsets[q], offsets[q + 1]).
 struct bsw_kept_lists {
@@ -163,19 +168,11 @@ struct bsw_backend {
                                  struct bsw_error *err);
     void (*unload)(void *state, struct bsw_backend_shard *shard); // Host: NULL
 
-    // As bsw_shard_scan, bsw_shard_histogram and bsw_shard_refine of shard/host/shard_scan.h; part
-    // NULL: all of the shard; lists of the histogram are scratch.
+    // As bsw_shard_scan and bsw_shard_refine of shard/host/shard_scan.h.
     enum bsw_status (*scan)(void *state, const struct bsw_backend_shard *shard,
-                            const struct bsw_scan_part *part, const struct bsw_query_range *queries,
-                            const uint32_t *limits, size_t keep,
-                            struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
-                            struct bsw_error *err);
-    enum bsw_status (*histogram)(void *state, const struct bsw_backend_shard *shard,
-                                 const struct bsw_scan_part *part,
-                                 const struct bsw_query_range *queries, uint64_t k,
-                                 struct bsw_scan_workspace *workspace,
-                                 struct bsw_candidate_lists *lists, bsw_histogram_fn emit,
-                                 void *context, struct bsw_error *err);
+                            const struct bsw_query_range *queries, const uint32_t *limits,
+                            size_t keep, struct bsw_scan_workspace *workspace,
+                            struct bsw_candidate_lists *out, struct bsw_error *err);
     enum bsw_status (*refine)(void *state, const struct bsw_backend_shard *shard,
                               const struct bsw_query_range *queries,
                               const struct bsw_candidate_lists *lists, const size_t *counts,

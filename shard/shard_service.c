@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/base/process_memory.h"
+#include "common/base/process.h"
 #include "common/codes/result_order.h"
 #include "common/job/progress.h"
 #include "shard/checks/damage_points.h"
@@ -28,7 +28,7 @@ static size_t centroid_bytes(const struct bsw_shard_service *service)
     size_t tables = 0;
     if (manifest->codec->has_tables && manifest->lists.is_residual &&
         manifest->metric == BSW_METRIC_L2) {
-        uint64_t rows = 0, most = bsw_list_table_most(&service->list_scratch.tables);
+        uint64_t rows = 0, most = bsw_list_table_most(&service->list_scratch.host.tables);
         for (uint32_t u = 0; u < service->num_units; u++)
             rows = bsw_list_table_rows_add(
                 rows, manifest->shards[service->units[u].shard].num_places, most);
@@ -278,38 +278,6 @@ void bsw_shard_service_begin(struct bsw_shard_service *service, const struct bsw
     BSW_DAMAGE(bsw_damage_codes(service));
 }
 
-// ---- histogram ----
-
-static enum bsw_status append_histogram(void *context, size_t query, uint32_t first_bin,
-                                        const uint64_t *counts, uint32_t num_bins,
-                                        struct bsw_error *err)
-{
-    struct bsw_buffer *out = context;
-    const uint32_t head[2] = {first_bin, num_bins};
-    (void)query; // queries come in order
-    BSW_TRY(bsw_buffer_append(out, head, sizeof head, err));
-    return bsw_buffer_append(out, counts, num_bins * sizeof *counts, err);
-}
-
-static enum bsw_status count_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
-                                  struct bsw_buffer *out, struct bsw_error *err)
-{
-    const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
-    return bsw_probe_histogram(service->backend, service->state, &unit->loaded, &unit->probe,
-                               &queries, bsw_search_histogram_rows(&service->settings),
-                               &service->workspace, &unit->lists, append_histogram, out, err);
-}
-
-enum bsw_status bsw_shard_service_histogram(struct bsw_shard_service *service,
-                                            struct bsw_buffer *out, struct bsw_error *err)
-{
-    out->bytes = 0;
-    for (uint32_t u = 0; u < service->num_units; u++) {
-        BSW_TRY(count_unit(service, &service->units[u], out, err));
-    }
-    return BSW_OK;
-}
-
 // ---- candidates ----
 
 static struct bsw_ranked ranked_of(const struct bsw_unit *unit, uint64_t candidate,
@@ -347,17 +315,17 @@ enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bs
                               struct bsw_error *err)
 {
     const struct bsw_query_range queries = {batch, first_query, num_queries};
-    BSW_TRY(bsw_probe_scan(service->backend, service->state, &unit->loaded, &unit->probe, &queries,
-                           limits, keep, workspace, out, err));
+    BSW_TRY(service->backend->scan(service->state, &unit->loaded, &queries, limits, keep, workspace,
+                                   out, err));
     BSW_DAMAGE(bsw_damage_scores(out));
     return BSW_OK;
 }
 
 static enum bsw_status scan_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
-                                 const uint32_t *limits, struct bsw_error *err)
+                                 const struct bsw_scan_round *round, struct bsw_error *err)
 {
     return bsw_unit_scan(service, unit, &service->batch, unit->first_query, unit->num_queries,
-                         limits ? limits + unit->first_query : NULL, (size_t)service->settings.keep,
+                         round->limits ? round->limits + unit->first_query : NULL, round->keep,
                          &service->workspace, &unit->lists, err);
 }
 
@@ -384,18 +352,10 @@ static enum bsw_status split_lists(struct bsw_shard_service *service, uint32_t s
     return BSW_OK;
 }
 
-static int has_probes(const struct bsw_shard_service *service, const struct bsw_shard_range *span)
-{
-    for (size_t u = span->first; u < span->first + span->num; u++)
-        if (service->units[u].probe.items || service->units[u].probe.masks) return 1;
-    return 0;
-}
-
 enum bsw_status bsw_shard_service_start(struct bsw_shard_service *service, struct bsw_error *err)
 {
     if (!service->backend->begin || !bsw_service_is_kept(service) ||
-        service->settings.is_histogram || service->num_spans == 0 ||
-        has_probes(service, &service->spans[0]))
+        service->settings.is_histogram || service->num_spans == 0)
         return BSW_OK;
     if (service->manifest->lists.count > 0) return bsw_service_begin_lists(service, err);
     if (service->num_spans > 1) return BSW_OK;
@@ -411,54 +371,51 @@ void bsw_shard_service_drop(struct bsw_shard_service *service)
     service->is_begun = 0;
 }
 
-// All units at once where the back end can and rows need not be left out, else one by one.
+// All units at once where the back end can, else one by one.
 static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
-                                 const uint32_t *limits, struct bsw_error *err)
+                                 const struct bsw_scan_round *round, struct bsw_error *err)
 {
     const struct bsw_shard_range *span = &service->spans[s];
     const struct bsw_unit *unit = &service->units[span->first];
     const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
-    int is_probed = has_probes(service, span);
-    if (bsw_service_is_kept(service) && is_probed)
-        return bsw_fail(err, BSW_ERROR_USAGE, "devices merge candidates of whole shards only");
     if (service->is_begun) { // span 0
         service->is_begun = 0;
         return service->backend->end(service->state, &service->workspace, &service->span_lists[s],
                                      err);
     }
-    if (service->manifest->lists.count > 0) return bsw_service_scan_lists(service, s, limits, err);
-    if (!service->backend->scan_span || is_probed) {
+    if (service->manifest->lists.count > 0) return bsw_service_scan_lists(service, s, round, err);
+    if (!service->backend->scan_span) {
         for (size_t u = span->first; u < span->first + span->num; u++)
-            BSW_TRY(scan_unit(service, &service->units[u], limits, err));
+            BSW_TRY(scan_unit(service, &service->units[u], round, err));
         return BSW_OK;
     }
     BSW_TRY(service->backend->scan_span(
-        service->state, s, &queries, limits ? limits + unit->first_query : NULL,
-        (size_t)service->settings.keep, &service->workspace, &service->span_lists[s], err));
+        service->state, s, &queries, round->limits ? round->limits + unit->first_query : NULL,
+        round->keep, &service->workspace, &service->span_lists[s], err));
     if (bsw_service_is_kept(service)) return BSW_OK;
     BSW_DAMAGE(bsw_damage_scores(&service->span_lists[s]));
     return split_lists(service, s, err);
 }
 
-static enum bsw_status append_lists(const struct bsw_shard_service *service,
-                                    const struct bsw_unit *unit, struct bsw_buffer *out,
-                                    struct bsw_error *err)
+static enum bsw_status append_lists(const struct bsw_unit *unit, int is_ladder,
+                                    struct bsw_buffer *out, struct bsw_error *err)
 {
     for (size_t q = 0; q < unit->num_queries; q++) {
         size_t count;
         const uint64_t *list = bsw_candidate_list(&unit->lists, q, &count);
-        BSW_TRY(append_list(unit, list, count, service->settings.is_ladder, out, err));
+        BSW_TRY(append_list(unit, list, count, is_ladder, out, err));
     }
     return BSW_OK;
 }
 
-enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const uint32_t *limits,
-                                       struct bsw_buffer *out, struct bsw_error *err)
+enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service,
+                                       const struct bsw_scan_round *round, struct bsw_buffer *out,
+                                       struct bsw_error *err)
 {
     out->bytes = 0;
     for (uint32_t s = 0; s < service->num_spans; s++) {
         const struct bsw_candidate_lists *lists = &service->span_lists[s];
-        BSW_TRY(scan_span(service, s, limits, err));
+        BSW_TRY(scan_span(service, s, round, err));
         if (bsw_service_is_kept(service))
             BSW_TRY(bsw_buffer_append(out, lists->counts.data,
                                       lists->num_queries * sizeof(uint64_t), err));
@@ -467,7 +424,7 @@ enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const 
     for (uint32_t u = 0; u < service->num_units && !bsw_service_is_kept(service); u++) {
         if (service->settings.is_checked)
             BSW_TRY(bsw_self_check_rows(service, &service->units[u], err));
-        BSW_TRY(append_lists(service, &service->units[u], out, err));
+        BSW_TRY(append_lists(&service->units[u], round->is_ladder, out, err));
     }
     return BSW_OK;
 }
@@ -532,7 +489,7 @@ static enum bsw_status refine_unit(struct bsw_shard_service *service, struct bsw
     return BSW_OK;
 }
 
-// Of lists that stayed, what is within the cuts.
+// Takes what is within the cuts from lists that stayed.
 static enum bsw_status take_span(struct bsw_shard_service *service, uint32_t s,
                                  const struct bsw_cut *cuts, struct bsw_error *err)
 {

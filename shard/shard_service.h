@@ -6,11 +6,11 @@
 // other are spans (shard_span.h). Every phase takes what rank 0 sent and makes one payload for rank
 // 0: units in order of their shards, queries in order. All numbers little-endian.
 //
-//   histogram   a query: uint32 first_bin, uint32 num_bins, uint64 counts [num_bins]
 //   candidates  a query: uint64 count, then struct bsw_ranked [count], of keys, in the total order.
-//               gather: the best `keep` rows, or what of those of its span is the unit's, payload
-//               0; ladder: the rows of that at local places 1, 2, 4, ... and the last, payload the
-//               place. Where they stay on devices: a span's counts, uint64 a query
+//               gather: the best `keep` rows of the round, or what of those of its span is the
+//               unit's, payload 0; ladder: the rows of that at local places 1, 2, 4, ... and the
+//               last, payload the place. Where they stay on devices: a span's counts, uint64 a
+//               query
 //   survivors   a unit: uint64 counts [queries], then struct bsw_survivor [sum of counts],
 //               ascending rows a query
 #ifndef BITSWEEP_SHARD_SHARD_SERVICE_H
@@ -26,7 +26,6 @@
 #include "shard/checks/self_check.h"
 #include "shard/host/list_scan.h"
 #include "shard/host/shard_scan.h"
-#include "shard/probe.h"
 #include "shard/shard_span.h"
 
 struct bsw_unit {
@@ -35,7 +34,6 @@ struct bsw_unit {
     struct bsw_backend_shard loaded; // of the back end
     struct bsw_candidate_lists lists;
     size_t first_query, num_queries; // of the current batch
-    struct bsw_probe probe;          // what of the shard they look at: all
 };
 
 struct bsw_shard_service {
@@ -120,11 +118,9 @@ void bsw_shard_service_return(struct bsw_shard_service *service,
 // What was begun is not wanted any more.
 void bsw_shard_service_drop(struct bsw_shard_service *service);
 
-enum bsw_status bsw_shard_service_histogram(struct bsw_shard_service *service,
-                                            struct bsw_buffer *out, struct bsw_error *err);
-// limits: [queries of the batch] or NULL.
-enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const uint32_t *limits,
-                                       struct bsw_buffer *out, struct bsw_error *err);
+enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service,
+                                       const struct bsw_scan_round *round, struct bsw_buffer *out,
+                                       struct bsw_error *err);
 // cuts: [queries of the batch].
 enum bsw_status bsw_shard_service_refine(struct bsw_shard_service *service,
                                          const struct bsw_cut *cuts, struct bsw_buffer *out,

@@ -24,7 +24,7 @@ static enum bsw_status choose_lists(struct bsw_shard_service *service, const str
 }
 
 enum bsw_status bsw_service_scan_lists(struct bsw_shard_service *service, uint32_t s,
-                                       const uint32_t *limits, struct bsw_error *err)
+                                       const struct bsw_scan_round *round, struct bsw_error *err)
 {
     struct bsw_unit *unit = &service->units[service->spans[s].first];
     const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
@@ -33,16 +33,14 @@ enum bsw_status bsw_service_scan_lists(struct bsw_shard_service *service, uint32
     struct bsw_candidate_lists *out = is_kept ? &service->span_lists[s] : &unit->lists;
     const struct bsw_list_choice *choice;
     BSW_TRY(choose_lists(service, unit, &choice, err));
-    if (limits) limits += unit->first_query;
+    const uint32_t *limits = round->limits ? round->limits + unit->first_query : NULL;
     if (service->backend->scan_lists)
-        BSW_TRY(service->backend->scan_lists(service->state, s, &unit->loaded, choice, &queries,
-                                             settings->probe.scan_dims, limits,
-                                             (size_t)settings->keep, &service->workspace,
-                                             &service->list_scratch.num_pairs, out, err));
+        BSW_TRY(service->backend->scan_lists(
+            service->state, s, &unit->loaded, choice, &queries, settings->probe.scan_dims, limits,
+            round->keep, &service->workspace, &service->list_scratch.num_pairs, out, err));
     else
         BSW_TRY(bsw_list_scan(&unit->resident, choice, &queries, settings->probe.scan_dims, limits,
-                              (size_t)settings->keep, &service->list_scratch, &service->workspace,
-                              out, err));
+                              round->keep, &service->list_scratch, &service->workspace, out, err));
     if (!is_kept) BSW_DAMAGE(bsw_damage_scores(out));
     return BSW_OK;
 }

@@ -12,9 +12,9 @@ static inline int bsw_service_is_kept(const struct bsw_shard_service *service)
     return service->settings.merge_place != BSW_MERGE_ON_HOST;
 }
 
-// Span s, which is one unit then, of the service's batch: limits as for bsw_shard_service_scan.
+// Span s, which is one unit then, of the service's batch.
 enum bsw_status bsw_service_scan_lists(struct bsw_shard_service *service, uint32_t s,
-                                       const uint32_t *limits, struct bsw_error *err);
+                                       const struct bsw_scan_round *round, struct bsw_error *err);
 
 // The same of span 0, begun as far as that goes without waiting (the back end's begin_lists); its
 // candidates stay. Other spans are scanned when it is over.

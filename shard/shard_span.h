@@ -36,7 +36,7 @@ static inline struct bsw_span_rule bsw_span_rule_of(const struct bsw_manifest *m
 // The span that begins with the shard: up to where another rank answers for the next shard, in any
 // slice, or 32 bits would not count the rows. The next span begins behind its last shard.
 struct bsw_span bsw_span_at(const struct bsw_span_rule *rule, uint32_t first_shard);
-// Of the index; each is scanned once for each slice.
+// Spans of the index; each is scanned once for each slice.
 uint32_t bsw_num_spans(const struct bsw_span_rule *rule);
 // Lists that a rank has for the queries of a slice, over all slices.
 uint32_t bsw_num_rank_spans(const struct bsw_span_rule *rule, uint32_t rank);

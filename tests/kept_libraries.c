@@ -16,7 +16,7 @@ int dlclose(void *library)
 #if defined(BITSWEEP_HAVE_MPI)
 #include <mpi.h>
 
-// Of the sanitizers that look for leaks; not of the others.
+// Defined by the sanitizers that look for leaks, and by no others.
 void __lsan_disable(void) __attribute__((weak));
 void __lsan_enable(void) __attribute__((weak));
 

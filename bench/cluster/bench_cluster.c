@@ -3,10 +3,11 @@
 #include "bench/cluster/bench_cluster.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bench/bench_what.h"
-#include "common/base/word_list.h"
+#include "common/base/number_parse.h"
 #include "coordinator/search/search_settings.h"
 #include "shard/codecs/codec.h"
 
@@ -46,10 +47,20 @@ static enum bsw_status check_parts(struct bsw_cluster_options *o, struct bsw_err
     return BSW_OK;
 }
 
+// In the order of the choices.
+static enum bsw_link_choice parse_link(const char *text)
+{
+    return strcmp(text, "nccl") == 0  ? BSW_LINK_NCCL
+           : strcmp(text, "mpi") == 0 ? BSW_LINK_MPI
+                                      : BSW_LINK_AUTO;
+}
+
 static enum bsw_status check(struct bsw_cluster_options *o, int num_ranks, struct bsw_error *err)
 {
     BSW_TRY(bsw_bench_options_check(&o->bench, err));
     BSW_TRY(parse_cases(o->cases_text, &o->cases, err));
+    BSW_TRY(bsw_device_choice_check(o->device.text, err));
+    o->link = parse_link(o->link_text);
     BSW_TRY(bsw_codec_parse(o->codec_text, &o->codec, err));
     if (o->codec->has_tables) BSW_TRY(check_parts(o, err));
     uint64_t least = o->k > (uint64_t)num_ranks ? o->k : (uint64_t)num_ranks;
@@ -97,6 +108,10 @@ static const struct bsw_option option_rows[] = {
            .min = 1, .max = 10000, .help = "candidates to refine, times k; codec raw needs none"),
     OPTION("sample", sample, .value_name = "N", .default_text = "16", .min = 1, .max = 1e6,
            .help = "queries that plain C kernels answer too, for --check"),
+    OPTION("device", device.text, .value_name = "cpu|auto|cuda|cuda:N", .default_text = "cpu",
+           .help = "where to search; on GPUs network measures the link between them, too"),
+    OPTION("link", link_text, .choices = "auto|mpi|nccl", .default_text = "auto",
+           .help = "between GPUs, as search has it"),
     OPTION("seed", seed, .value_name = "N", .default_text = "1", .max = 1e15,
            .help = "of rows and queries"),
     BSW_OPTION_GROUP(struct bsw_cluster_options, common, bsw_common_option_group),
@@ -159,13 +174,54 @@ static void note_cores(struct bsw_bench_cluster *cluster)
                               (unsigned long long)threads, cores);
 }
 
+struct device_id {
+    char text[BSW_DEVICE_ID_BYTES];
+};
+
+// Ranks that share a device show that everything works there, and no speed.
+static enum bsw_status find_sharers(struct bsw_bench_cluster *cluster, struct bsw_error *err)
+{
+    size_t num_ranks = (size_t)cluster->transport->num_ranks, num_shared = 0;
+    struct device_id own = {""}, *all;
+    if (cluster->chosen.device)
+        snprintf(own.text, sizeof own.text, "%s", bsw_device_id(cluster->chosen.device));
+    enum bsw_status status = bsw_allocate(&all, num_ranks, sizeof *all, "devices", err);
+    BSW_TRY(bsw_transport_agree(cluster->transport, status, err));
+    cluster->report.batch = cluster->group.batch;
+    status = bsw_bench_report_gather(&cluster->report, &own, sizeof own, all, err);
+    cluster->group.batch = cluster->report.batch;
+    for (size_t a = 0; cluster->transport->rank == 0 && a < num_ranks; a++)
+        for (size_t b = 0; b < a; b++)
+            num_shared += all[a].text[0] != '\0' && strcmp(all[a].text, all[b].text) == 0;
+    bsw_free(&all);
+    BSW_TRY(bsw_transport_agree(cluster->transport, status, err));
+    cluster->is_shared = num_shared > 0;
+    if (cluster->is_shared)
+        bsw_bench_report_note(&cluster->report,
+                              "functional: ranks share a GPU, so figures are not a cluster's");
+    bsw_bench_report_add(&cluster->report, "functional", json_boolean(cluster->is_shared));
+    return BSW_OK;
+}
+
+// The link between devices; searches open their own.
+static enum bsw_status measure_devices(struct bsw_bench_cluster *cluster, struct bsw_error *err)
+{
+    enum bsw_status status = find_sharers(cluster, err);
+    if (status == BSW_OK && cluster->options.cases & BSW_CLUSTER_NETWORK)
+        status = bsw_cluster_link_run(cluster, err);
+    bsw_device_close(&cluster->chosen.device);
+    return status;
+}
+
 static enum bsw_status measure(struct bsw_bench_cluster *cluster, struct bsw_error *err)
 {
     unsigned cases = cluster->options.cases;
     note_cores(cluster);
     if (cases & BSW_CLUSTER_NETWORK) BSW_TRY(bsw_cluster_network_run(cluster, err));
+    if (bsw_cluster_has_devices(&cluster->options)) BSW_TRY(measure_devices(cluster, err));
     if (cases & SEARCH_CASES) BSW_TRY(bsw_cluster_scaling_run(cluster, err));
-    if (cluster->transport->rank == 0)
+    // plan computes with rates of CPUs.
+    if (cluster->transport->rank == 0 && !bsw_cluster_has_devices(&cluster->options))
         bsw_bench_report_add(&cluster->report, "rates", describe_rates(cluster));
     return BSW_OK;
 }
@@ -178,15 +234,21 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
         .rates = {none, none, none, none, none, none, none, none, none, NULL}};
     BSW_TRY(check(options, transport->num_ranks, err));
     cluster.options = *(const struct bsw_cluster_options *)options;
-    const struct bsw_bench_report_options report = {
-        .name = "cluster", .common = &cluster.options.common, .bench = &cluster.options.bench};
+    if (bsw_cluster_has_devices(&cluster.options))
+        BSW_TRY(
+            bsw_device_choice_open(&cluster.options.device, NULL, transport, &cluster.chosen, err));
+    const struct bsw_bench_report_options report = {.name = "cluster",
+                                                    .common = &cluster.options.common,
+                                                    .bench = &cluster.options.bench,
+                                                    .device = cluster.chosen.device};
     enum bsw_status status = bsw_bench_report_open(&cluster.report, &report, transport, err);
     cluster.group = (struct bsw_rank_group){transport, *transport, cluster.report.batch, 0};
     if (status == BSW_OK) status = measure(&cluster, err);
     cluster.report.batch = cluster.group.batch;
+    bsw_device_close(&cluster.chosen.device);
     return bsw_bench_report_close(&cluster.report, status, err);
 }
 
-const struct bsw_command bsw_bench_cluster = BSW_COMMAND(
-    "bench cluster", "messages between ranks; searches on 1, 2, 4, ... of them; on CPUs",
-    struct bsw_cluster_options, BSW_ALL_RANKS);
+const struct bsw_command bsw_bench_cluster =
+    BSW_COMMAND("bench cluster", "messages between ranks; searches on 1, 2, 4, ... of them",
+                struct bsw_cluster_options, BSW_ALL_RANKS);

@@ -4,10 +4,14 @@
 #ifndef BITSWEEP_BENCH_BENCH_CLUSTER_H
 #define BITSWEEP_BENCH_BENCH_CLUSTER_H
 
-#include "bench/cluster/rank_group.h"
+#include <string.h>
+
 #include "bench/report/bench_report.h"
+#include "bench/report/rank_group.h"
 #include "common/files/index_manifest.h"
-#include "coordinator/plan/network_fit.h"
+#include "common/net/device_link.h"
+#include "coordinator/job/device_choice.h"
+#include "coordinator/plan/cluster_model.h"
 
 #define BSW_CLUSTER_CASES "network,exchange,weak,strong,replicas,merge"
 
@@ -23,7 +27,9 @@ enum bsw_cluster_case {
 struct bsw_cluster_options {
     struct bsw_common_options common;
     struct bsw_bench_options bench;
-    const char *cases_text, *pairs, *codec_text;
+    struct bsw_device_choice device;
+    const char *cases_text, *pairs, *codec_text, *link_text;
+    enum bsw_link_choice link;
     unsigned cases; // enum bsw_cluster_case
     const struct bsw_codec *codec;
     uint64_t rows, dims, queries, batch, k, query_bits, parts, sample, seed;
@@ -44,14 +50,23 @@ struct bsw_bench_cluster {
     struct bsw_cluster_options options;
     struct bsw_transport *transport;
     struct bsw_bench_report report;
-    struct bsw_rank_group group; // has the number of the last message
-    struct bsw_network_fit fit;  // rank 0
+    struct bsw_chosen_device chosen; // {0} on CPUs; until searches choose theirs
+    int is_shared;                   // ranks have a device together: rank 0
+    struct bsw_rank_group group;     // has the number of the last message
+    struct bsw_network_fit fit;      // rank 0
     int has_fit;
     struct bsw_cluster_rates rates; // rank 0
 };
 
+// Whether --device says anything but cpu.
+static inline int bsw_cluster_has_devices(const struct bsw_cluster_options *options)
+{
+    return strcmp(options->device.text, "cpu") != 0;
+}
+
 // All ranks; each ends with an agreement. Tables and, on rank 0, fit and rates.
 enum bsw_status bsw_cluster_network_run(struct bsw_bench_cluster *cluster, struct bsw_error *err);
+enum bsw_status bsw_cluster_link_run(struct bsw_bench_cluster *cluster, struct bsw_error *err);
 enum bsw_status bsw_cluster_scaling_run(struct bsw_bench_cluster *cluster, struct bsw_error *err);
 
 #endif

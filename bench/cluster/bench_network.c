@@ -31,7 +31,7 @@ static struct bsw_message message_of(const struct bsw_bench_network *network, ui
 
 // ---- what messages hold ----
 
-// Of what rank `from` sends: other bytes for every measurement and every sender.
+// The seed of what rank `from` sends: other bytes for every measurement and every sender.
 static uint64_t seed_of(const struct bsw_bench_network *network, int from)
 {
     return bsw_hash2(*network->batch, (uint64_t)from);

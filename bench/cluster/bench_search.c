@@ -36,6 +36,7 @@ enum bsw_status bsw_bench_point_open(struct bsw_bench_point *point, struct bsw_r
                                      const struct bsw_bench_search_options *options,
                                      struct bsw_error *err)
 {
+    static const struct bsw_device_choice on_cpus = {.text = "cpu"};
     *point = (struct bsw_bench_point){.group = group, .first_query = corpus->max_rows};
     point->manifest = corpus->manifest;
     point->manifest.num_rows = rows;
@@ -48,11 +49,13 @@ enum bsw_status bsw_bench_point_open(struct bsw_bench_point *point, struct bsw_r
                     .query_bits = has_bits ? options->query_bits : 0,
                     .oversample = options->oversample,
                     .is_refined = 1,
-                    .merge = BSW_MERGE_GATHER, // which fits the smallest batch
+                    // GATHER fits the smallest batch.
+                    .merge = options->device ? BSW_MERGE_AUTO : BSW_MERGE_GATHER,
                     .batch = options->batch,
                     .level = options->level,
                     .num_threads = options->num_threads},
-        .device.text = "cpu",
+        .device = options->device ? *options->device : on_cpus,
+        .link = options->device ? options->link : BSW_LINK_MPI,
         .overlap = BSW_OVERLAP_OFF,
         .is_unchecked = 1};
     BSW_TRY(bsw_search_open(&point->search, &group->ranks, &search, err));
@@ -96,7 +99,8 @@ static void adapt(struct bsw_bench_point *point, const struct bsw_bench_variant 
     if (search->settings.batch > variant->num_queries)
         search->settings.batch = (size_t)variant->num_queries;
     search->settings.level = service->settings.level = level;
-    service->settings.is_ladder = variant->is_ladder;
+    if (service->settings.merge_place == BSW_MERGE_ON_HOST)
+        service->settings.is_ladder = variant->is_ladder;
     struct bsw_batch_merge *const merges[] = {&search->batches.merge, &search->batches.finish};
     for (int i = 0; i < 2; i++) {
         bsw_batch_merge_deinit(merges[i]);
@@ -109,6 +113,7 @@ static struct bsw_bench_pass take(const struct bsw_search *search)
     const struct bsw_search_rank *rank = &search->ranks[0];
     struct bsw_bench_pass pass = {.seconds = search->seconds[0],
                                   .batch = search->settings.batch,
+                                  .merge = bsw_search_merge_name(&search->service.settings),
                                   .times = search->batches.times,
                                   .scan_seconds = rank->scan_seconds,
                                   .refine_seconds = rank->refine_seconds,

@@ -5,8 +5,8 @@
 #define BITSWEEP_BENCH_BENCH_SEARCH_H
 
 #include "bench/cluster/bench_corpus.h"
-#include "bench/cluster/rank_group.h"
-#include "coordinator/job/memory_answers.h"
+#include "bench/report/rank_group.h"
+#include "coordinator/job/answer_sink.h"
 #include "coordinator/search/search.h"
 
 struct bsw_bench_search_options {
@@ -15,6 +15,8 @@ struct bsw_bench_search_options {
     uint32_t query_bits; // not of codec raw
     enum bsw_cpu_level level;
     int num_threads;
+    const struct bsw_device_choice *device; // borrowed; NULL: CPUs
+    enum bsw_link_choice link;
 };
 
 // Open on the members of a group until closed; {0} is closed.
@@ -28,7 +30,7 @@ struct bsw_bench_point {
 
 // A search of the point; all members say the same.
 struct bsw_bench_variant {
-    int is_ladder;        // else gather
+    int is_ladder;        // else gather; not asked where devices merge
     int is_reference;     // plain C kernels over bit planes, or bytes of raw, all rows
     uint64_t num_queries; // the first so many
     uint64_t batch;       // 0: that of the options
@@ -39,6 +41,7 @@ struct bsw_bench_variant {
 struct bsw_bench_pass {
     double seconds;
     size_t batch;
+    const char *merge; // its name
     struct bsw_search_times times;
     struct bsw_exchange_cost exchanges[BSW_NUM_EXCHANGES];
     double scan_seconds, refine_seconds; // of rank 0 alone

@@ -7,8 +7,8 @@
 
 #include "bench/cluster/bench_cluster.h"
 #include "bench/cluster/bench_network.h"
-#include "common/base/host_name.h"
 #include "common/base/median.h"
+#include "common/base/process.h"
 
 #define HOST_BYTES 64
 

@@ -53,7 +53,7 @@ enum { NUM_EXCHANGE_COLUMNS = sizeof exchange_columns / sizeof exchange_columns[
 // What was measured, for the table of exchanges.
 struct record {
     const char *name;
-    int num_ranks, is_ladder;
+    int num_ranks;
     uint32_t num_shards;
     struct bsw_bench_pass pass;
 };
@@ -107,7 +107,7 @@ static void put_row(struct scaling *s, const struct visit *v, const char *name,
         bsw_bench_text(name),
         bsw_bench_number(v->num_ranks),
         bsw_bench_number((double)v->shards),
-        bsw_bench_text(variant->is_ladder ? "ladder" : "gather"),
+        bsw_bench_text(pass->merge),
         bsw_bench_number((double)pass->batch),
         bsw_bench_number((double)v->rows),
         bsw_bench_number(pass->seconds),
@@ -123,7 +123,7 @@ static void put_row(struct scaling *s, const struct visit *v, const char *name,
     bsw_bench_report_row(&s->cluster->report, values, errors);
     if (v->num_ranks > 1 && s->num_records < MAX_RECORDS)
         s->records[s->num_records++] =
-            (struct record){name, v->num_ranks, variant->is_ladder, (uint32_t)v->shards, *pass};
+            (struct record){name, v->num_ranks, (uint32_t)v->shards, *pass};
 }
 
 // ---- rates ----
@@ -190,8 +190,25 @@ static int64_t judge(const struct scaling *s, const struct bsw_bench_answers *an
     return bsw_bench_answers_differ(&answers->first, &expected->first) + answers->num_changed;
 }
 
+// Codes that are on a device by now the CPU has no more.
+static enum bsw_status run_on_cpus(struct scaling *s, const struct visit *v,
+                                   const struct bsw_bench_variant *variant,
+                                   struct bsw_bench_pass *pass, struct bsw_bench_answers *answers,
+                                   struct bsw_error *err)
+{
+    struct bsw_bench_search_options options = s->search;
+    struct bsw_bench_point point;
+    options.device = NULL;
+    enum bsw_status status = bsw_bench_point_open(&point, &s->cluster->group, &s->corpus, v->rows,
+                                                  v->shards, &options, err);
+    if (status == BSW_OK) status = bsw_bench_point_run(&point, variant, pass, answers, err);
+    bsw_bench_point_close(&point);
+    return status;
+}
+
 // The first queries by plain C kernels and the other merge.
-static enum bsw_status run_reference(struct scaling *s, struct bsw_bench_point *point,
+static enum bsw_status run_reference(struct scaling *s, const struct visit *v,
+                                     struct bsw_bench_point *point,
                                      const struct bsw_bench_answers *answers, int64_t *errors,
                                      struct bsw_error *err)
 {
@@ -201,7 +218,9 @@ static enum bsw_status run_reference(struct scaling *s, struct bsw_bench_point *
     struct bsw_bench_pass pass;
     *errors = BSW_BENCH_UNCHECKED;
     if (!is_checked(s)) return BSW_OK;
-    enum bsw_status status = bsw_bench_point_run(point, &reference, &pass, &sample, err);
+    enum bsw_status status = s->search.device
+                                 ? run_on_cpus(s, v, &reference, &pass, &sample, err)
+                                 : bsw_bench_point_run(point, &reference, &pass, &sample, err);
     if (status == BSW_OK && is_root(s)) *errors = judge(s, &sample, answers) + answers->num_changed;
     bsw_bench_answers_deinit(&sample);
     return status;
@@ -258,7 +277,7 @@ static enum bsw_status search(struct scaling *s, const struct visit *v,
     if (!v->is_alone && v->rows == s->cluster->options.rows)
         errors = judge(s, answers, &s->alone);
     else
-        BSW_TRY(run_reference(s, point, answers, &errors, err));
+        BSW_TRY(run_reference(s, v, point, answers, &errors, err));
     if (is_root(s)) put_row(s, v, v->name, &variant, &pass, errors);
     return run_others(s, v, point, answers, err);
 }
@@ -292,7 +311,7 @@ static enum bsw_status visit(struct scaling *s, const struct visit *v, struct bs
 
 // ---- cases ----
 
-// Of 2, 4, 8, ... and all ranks the next; 0: none.
+// The next of 2, 4, 8, ... and all ranks; 0: none.
 static int next_ranks(const struct scaling *s, int ranks)
 {
     int all = s->cluster->transport->num_ranks;
@@ -310,7 +329,7 @@ static enum bsw_status visit_alone(struct scaling *s, struct bsw_error *err)
                                  .shards = rows < MERGED_SHARDS ? rows : MERGED_SHARDS,
                                  .has_gather = 1};
     BSW_TRY(visit(s, &alone, err));
-    return visit(s, &merged, err);
+    return s->search.device ? BSW_OK : visit(s, &merged, err); // devices merge in one way
 }
 
 // The rows of one rank on every rank, or on all ranks together.
@@ -318,7 +337,7 @@ static enum bsw_status visit_ranks(struct scaling *s, int is_weak, struct bsw_er
 {
     const struct bsw_cluster_options *o = &s->cluster->options;
     int all = s->cluster->transport->num_ranks;
-    int has_gather = is_weak && o->cases & BSW_CLUSTER_MERGE;
+    int has_gather = is_weak && o->cases & BSW_CLUSTER_MERGE && !s->search.device;
     for (int ranks = next_ranks(s, 1); ranks; ranks = next_ranks(s, ranks)) {
         const struct visit some = {.name = is_weak ? "weak" : "strong",
                                    .num_ranks = ranks,
@@ -359,8 +378,7 @@ static enum bsw_status visit_all(struct scaling *s, struct bsw_error *err)
 
 static int is_to_root(enum bsw_exchange exchange)
 {
-    return exchange == BSW_EXCHANGE_HISTOGRAMS || exchange == BSW_EXCHANGE_CANDIDATES ||
-           exchange == BSW_EXCHANGE_SURVIVORS;
+    return exchange == BSW_EXCHANGE_CANDIDATES || exchange == BSW_EXCHANGE_SURVIVORS;
 }
 
 // What the network's two numbers say, summed over the batches of a pass.
@@ -372,7 +390,7 @@ static double model_of(const struct scaling *s, const struct record *record,
     double batches = (double)((s->corpus.num_queries + batch - 1) / batch);
     double bytes = (double)record->pass.exchanges[exchange].bytes / batches;
     uint32_t ranks = (uint32_t)record->num_ranks;
-    if (!s->cluster->has_fit) return (double)NAN;
+    if (!s->cluster->has_fit || s->search.device) return (double)NAN; // fit: of MPI alone
     if (is_to_root(exchange)) return batches * bsw_network_gather_seconds(fit, ranks, bytes);
     return batches * bsw_network_broadcast_seconds(fit, ranks, bytes / (ranks - 1));
 }
@@ -385,7 +403,7 @@ static void put_exchange(struct scaling *s, const struct record *record, enum bs
         bsw_bench_text(record->name),
         bsw_bench_number(record->num_ranks),
         bsw_bench_number(record->num_shards),
-        bsw_bench_text(record->is_ladder ? "ladder" : "gather"),
+        bsw_bench_text(record->pass.merge),
         bsw_bench_text(bsw_exchange_name(exchange)),
         bsw_bench_number((double)cost->bytes),
         bsw_bench_number(cost->wait_seconds),
@@ -422,12 +440,15 @@ static enum bsw_status prepare(struct scaling *s, struct bsw_error *err)
         .queries = o->queries,
         .seed = o->seed,
         .level = o->common.level};
-    s->search = (struct bsw_bench_search_options){.k = o->k,
-                                                  .batch = o->batch,
-                                                  .oversample = o->oversample,
-                                                  .query_bits = (uint32_t)o->query_bits,
-                                                  .level = o->common.level,
-                                                  .num_threads = (int)o->common.threads};
+    s->search =
+        (struct bsw_bench_search_options){.k = o->k,
+                                          .batch = o->batch,
+                                          .oversample = o->oversample,
+                                          .query_bits = (uint32_t)o->query_bits,
+                                          .level = o->common.level,
+                                          .num_threads = (int)o->common.threads,
+                                          .device = bsw_cluster_has_devices(o) ? &o->device : NULL,
+                                          .link = o->link};
     enum bsw_status status =
         bsw_allocate(&s->records, MAX_RECORDS, sizeof *s->records, "records", err);
     BSW_TRY(bsw_transport_agree(cluster->transport, status, err));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/cluster/rank_group.h"
+#include "bench/report/rank_group.h"
 
 #include <string.h>
 

@@ -2,9 +2,10 @@
 // What the parts of `bitsweep-bench device` share: the machine's limits, codes made on the device,
 // timed work and the records that come of it.
 //
-// A case is a row of the table in bench_device.c with a function in a device_bench_*.c; it measures
-// and hands records to device_bench_report. Kernels that only this bench needs are in the
-// device_bench_*.cu, built by nvcc or for the emulator of tests/emulation.
+// A case is a row of the table in device_bench_cases.c with a function in a device_bench_*.c; it
+// measures, compares what came out with plain code on the host, and hands records to
+// device_bench_report. Kernels that only this bench needs are in the device_bench_*.cu, built by
+// nvcc or for the emulator of tests/emulation.
 #ifndef BITSWEEP_BENCH_DEVICE_BENCH_H
 #define BITSWEEP_BENCH_DEVICE_BENCH_H
 
@@ -76,10 +77,18 @@ struct device_bench {
 };
 
 enum device_bench_kernel { DEVICE_BENCH_BY_KIND, DEVICE_BENCH_MMA, DEVICE_BENCH_HOPPER };
+// Steps of kernels/gpu_select.
+enum device_bench_step {
+    DEVICE_BENCH_RANK,
+    DEVICE_BENCH_LIMIT,
+    DEVICE_BENCH_CUT,
+    DEVICE_BENCH_SORT,
+    DEVICE_BENCH_LAST
+};
 
-// What a scanning case scans, and with what.
+// What a case measures, and with what.
 struct device_bench_shape {
-    const char *layout; // "96x3"
+    const char *layout; // "96x3", "32x5,64x2"
     int has_affine;     // float keys; else integers
     int is_swept;       // also with a tenth and a hundredth of the rows
     enum bsw_scan_kind kind;
@@ -87,7 +96,15 @@ struct device_bench_shape {
     size_t keep;
     uint32_t stage_dims;             // of codes with a spectrum, which have tails; else 0
     enum device_bench_kernel kernel; // of cases that time the kernel alone
-    uint32_t list_bundles;           // of each list that all queries look at; 0: there are none
+    uint64_t most_rows;              // 0: as many as there are
+    uint32_t list_bundles;           // of each list; 0: there are none
+    uint32_t probe;                  // lists that a query looks at; 0: all queries at all
+    uint32_t table_bits;             // of a part of product codes, which the layout's bits are
+    enum bsw_table_type table;       // of their queries
+    struct bsw_queue_options queue;  // rbeGIR's selection; {0}: thresholds
+    uint32_t num_parts;              // shards that the rows are cut into
+    size_t items;                    // of a list of candidates, where one is given
+    enum device_bench_step step;     // what is done with it
 };
 
 struct device_bench_case;
@@ -101,11 +118,23 @@ struct device_bench_case {
     struct device_bench_shape shape;
 };
 
+extern const struct device_bench_case device_bench_cases[];
+extern const size_t device_bench_num_cases;
+
 // kernel_alone: without selection. encode: a layout alone is the shape; with has_affine saq, else
 // xfbq. refine and exact have no shape.
 device_bench_run device_bench_scan, device_bench_agree, device_bench_stream,
-    device_bench_kernel_alone, device_bench_progressive, device_bench_encode, device_bench_refine,
-    device_bench_exact_u8, device_bench_exact_float;
+    device_bench_kernel_alone, device_bench_hits, device_bench_select, device_bench_tables,
+    device_bench_lists, device_bench_rbegir, device_bench_progressive, device_bench_encode,
+    device_bench_refine, device_bench_exact_u8, device_bench_exact_float;
+
+// Rows that a case asks for.
+static inline uint64_t device_bench_num_rows(const struct device_bench *bench,
+                                             const struct device_bench_shape *shape)
+{
+    uint64_t rows = bench->settings->rows, most = shape->most_rows;
+    return most > 0 && most < rows ? most : rows;
+}
 
 // Queries that a case measures: those of its shape, or fewer if --queries says so.
 static inline uint32_t device_bench_num_queries(const struct device_bench *bench,
@@ -141,6 +170,14 @@ typedef enum bsw_status (*device_bench_work_fn)(void *context, struct bsw_error 
 enum bsw_status device_bench_time(struct device_bench *bench, bsw_device *device,
                                   device_bench_work_fn work, void *context,
                                   struct device_times *out, struct bsw_error *err);
+// The same with what is to be done before each time, and is not counted.
+enum bsw_status device_bench_time_prepared(struct device_bench *bench, device_bench_work_fn prepare,
+                                           device_bench_work_fn work, void *context,
+                                           struct device_times *out, struct bsw_error *err);
+// Sums up seconds [count] >= 1, which are sorted.
+struct device_times device_bench_times_of(double *seconds, size_t count);
+// Whether one more repetition is wanted, of a measurement that began then and has so many.
+int device_bench_wants_more(const struct device_bench *bench, double started, size_t count);
 
 // CUDA's error codes; 0 is success. The capability is that of the thread's device.
 int device_bench_capability(int *major, int *minor);
@@ -158,6 +195,9 @@ enum bsw_status device_bench_limits_measure(struct device_bench *bench, struct b
 enum bsw_status device_bench_cublas_measure(struct device_bench *bench, double *out, char *why,
                                             size_t capacity, struct bsw_error *err);
 
+// Compares two uint64_t, for qsort and bsearch: the largest first.
+int device_bench_descending(const void *a, const void *b);
+
 // Launchers; CUDA's error codes. *work: what is done, in the unit of the limit.
 int device_bench_fill(void *memory, size_t bytes, uint64_t seed, bsw_stream stream);
 int device_bench_read(const void *memory, size_t bytes, uint32_t *sink, bsw_stream stream);
@@ -171,6 +211,27 @@ int device_bench_make_doubles(double *numbers, uint64_t count, bsw_stream stream
 struct bsw_device_pair;
 int device_bench_make_pairs(struct bsw_device_pair *pairs, uint64_t count, uint32_t num_queries,
                             uint32_t num_rows, bsw_stream stream);
+// Candidates of row 0, 1, ... of a list: bsw_candidate_pack of bsw_hash2(seed of the list, row).
+#define DEVICE_BENCH_ITEM_SEED(list) (0x7000u + (list))
+int device_bench_make_items(uint64_t *items, uint32_t num_lists, uint32_t num_items,
+                            bsw_stream stream);
+
+// ---- exact values ----
+
+struct bsw_device_raw_rows;
+struct bsw_device_vectors;
+// That values [num] of l2 pairs, on the device, are exact: a few of them, of uint8 rows and whole
+// queries.
+struct device_bench_values {
+    const struct bsw_device_raw_rows *rows;
+    const struct bsw_device_vectors *queries;
+    const struct bsw_device_pair *pairs;
+    const double *values;
+    size_t num;
+};
+enum bsw_status device_bench_values_check(const struct device_bench *bench,
+                                          const struct device_bench_values *values,
+                                          struct bsw_error *err);
 
 // ---- codes and queries ----
 
@@ -178,6 +239,8 @@ int device_bench_make_pairs(struct bsw_device_pair *pairs, uint64_t count, uint3
 // memory; kept if they are that already.
 enum bsw_status device_bench_codes_make(struct device_bench *bench, const char *layout_text,
                                         uint64_t num_rows, struct bsw_error *err);
+enum bsw_status device_bench_layout_parse(const char *text, struct bsw_code_layout *out,
+                                          struct bsw_error *err);
 void device_bench_codes_free(struct device_bench *bench);
 // Memory for codes, and bench->codes over it: num_rows rows, or as many as leave a seventh of the
 // free memory. What was there is freed. Contents undefined; *out has what there is of them.
@@ -262,6 +325,21 @@ enum bsw_status device_bench_spectrum_score(const struct bsw_code_layout *layout
                                             size_t query, uint64_t row, uint32_t *out,
                                             struct bsw_error *err);
 
+// ---- product codes ----
+
+struct bsw_product_codes;
+// Codebooks of two dimensions a part for codes of the layout, whose bits are those of all parts.
+enum bsw_status device_bench_book_make(const struct device_bench_shape *shape,
+                                       const struct bsw_code_layout *layout,
+                                       struct bsw_product_codes **out, struct bsw_error *err);
+// Queries for them; they hold floats, and point to the codebooks.
+enum bsw_status device_bench_table_queries(const struct bsw_product_codes *codes,
+                                           enum bsw_table_type type, uint32_t num_queries,
+                                           struct device_bench_queries *out, struct bsw_error *err);
+enum bsw_status device_bench_table_score(const struct bsw_code_layout *layout,
+                                         const struct device_bench_queries *queries, size_t query,
+                                         uint32_t row, uint32_t *out, struct bsw_error *err);
+
 // ---- a kernel alone ----
 
 // The shape's kernel over the first rows of bench->codes, in launches of a batch of the queries,
@@ -290,7 +368,8 @@ const struct device_bench_queries *device_bench_pass_queries(const struct device
 double device_bench_pass_stopped(const struct device_bench_pass *pass);
 // Bytes copied from the host, of all passes so far.
 uint64_t device_bench_pass_copied(const struct device_bench_pass *pass);
-// The last batch's first queries have full lists in order, and scores that the host computes.
+// The last batch's first queries have full lists in order, with scores that the host computes, and
+// lack no row that they should have of 4,096 that lie all over the shard.
 enum bsw_status device_bench_pass_check(const struct device_bench *bench,
                                         const struct device_bench_pass *pass, size_t num_queries,
                                         struct bsw_error *err);
@@ -312,6 +391,7 @@ struct device_record {
     const char *values_name;
     int has_stage;
     double stopped; // share of pairs
+    int is_checked; // what came out is what the host computes
 };
 
 void device_bench_report_limits(struct device_bench *bench, const char *no_cublas);

@@ -3,6 +3,7 @@
 // plainly.
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/device/device_bench.h"
@@ -102,17 +103,25 @@ static enum bsw_status fill_codes(struct device_bench *bench, const struct bsw_c
     return bsw_device_wait(bench->device, BSW_QUEUE_SCAN, "codes", err);
 }
 
+enum bsw_status device_bench_layout_parse(const char *text, struct bsw_code_layout *out,
+                                          struct bsw_error *err)
+{
+    uint32_t dims = 0;
+    for (const char *at = text; at; at = strchr(at, ',')) {
+        if (*at == ',') at++;
+        dims += (uint32_t)strtoul(at, NULL, 10);
+    }
+    return bsw_code_layout_parse(text, dims, out, err);
+}
+
 enum bsw_status device_bench_codes_make(struct device_bench *bench, const char *layout_text,
                                         uint64_t num_rows, struct bsw_error *err)
 {
     struct bsw_code_layout layout;
     struct bsw_code_arrays arrays;
-    uint32_t dims = 0;
     if (strcmp(bench->codes.layout_text, layout_text) == 0 && bench->codes.num_rows >= num_rows)
         return BSW_OK;
-    if (sscanf(layout_text, "%ux", &dims) != 1 || strchr(layout_text, ','))
-        return bsw_fail(err, BSW_ERROR_USAGE, "layout %s: one segment is expected", layout_text);
-    BSW_TRY(bsw_code_layout_parse(layout_text, dims, &layout, err));
+    BSW_TRY(device_bench_layout_parse(layout_text, &layout, err));
     BSW_TRY(device_bench_codes_allocate(bench, &layout, 0, num_rows, &arrays, err));
     snprintf(bench->codes.layout_text, sizeof bench->codes.layout_text, "%s", layout_text);
     enum bsw_status status = fill_codes(bench, &arrays, err);
@@ -207,30 +216,47 @@ int32_t device_bench_dot(const struct bsw_code_layout *layout, uint32_t *const *
     return dot;
 }
 
-// A row's words, as lane 0 of a bundle.
-static void make_row_planes(const struct bsw_segment *segment, uint32_t row, uint32_t *planes)
+// A row's words of a segment, as lane 0 of a bundle.
+static void make_row_planes(const struct bsw_code_layout *layout, uint32_t s, uint32_t row,
+                            uint32_t *planes)
 {
+    const struct bsw_segment *segment = &layout->segments[s];
     uint64_t first = row / BSW_BUNDLE_ROWS * (uint64_t)bsw_segment_bundle_words(segment);
     uint32_t rest = segment->dims % 32;
     for (uint32_t i = 0; i < segment->bits * segment->words; i++) {
         uint64_t place = first + i * BSW_BUNDLE_ROWS + row % BSW_BUNDLE_ROWS;
-        uint32_t word = (uint32_t)bsw_hash2(DEVICE_BENCH_WORD_SEED(0), place);
+        uint32_t word = (uint32_t)bsw_hash2(DEVICE_BENCH_WORD_SEED(s), place);
         if (rest > 0 && i % segment->words == segment->words - 1) word &= (1u << rest) - 1;
         planes[i * BSW_BUNDLE_ROWS] = word;
     }
+}
+
+static enum bsw_status row_dot(const struct bsw_code_layout *layout,
+                               const struct device_bench_queries *queries, size_t query,
+                               uint32_t row, int32_t *out, struct bsw_error *err)
+{
+    uint32_t *memory, *planes[BSW_MAX_SEGMENTS];
+    size_t words = 0;
+    for (uint32_t s = 0; s < layout->num_segments; s++)
+        words += bsw_segment_bundle_words(&layout->segments[s]);
+    BSW_TRY(bsw_allocate_zero(&memory, words, sizeof *memory, "row", err));
+    words = 0;
+    for (uint32_t s = 0; s < layout->num_segments; s++) {
+        planes[s] = memory + words;
+        make_row_planes(layout, s, row, planes[s]);
+        words += bsw_segment_bundle_words(&layout->segments[s]);
+    }
+    *out = device_bench_dot(layout, planes, queries, query);
+    bsw_free(&memory);
+    return BSW_OK;
 }
 
 enum bsw_status device_bench_score(const struct bsw_code_layout *layout, int has_affine,
                                    const struct device_bench_queries *queries, size_t query,
                                    uint32_t row, uint32_t *out, struct bsw_error *err)
 {
-    const struct bsw_segment *segment = &layout->segments[0]; // the only one
-    uint32_t *planes;
-    BSW_TRY(
-        bsw_allocate_zero(&planes, bsw_segment_bundle_words(segment), sizeof *planes, "row", err));
-    make_row_planes(segment, row, planes);
-    int32_t dot = device_bench_dot(layout, &planes, queries, query);
-    bsw_free(&planes);
+    int32_t dot;
+    BSW_TRY(row_dot(layout, queries, query, row, &dot, err));
     *out = bsw_score_from_integer(dot);
     if (!has_affine) return BSW_OK;
     uint32_t bits = (uint32_t)bsw_hash2(DEVICE_BENCH_ROW_SEED, row);

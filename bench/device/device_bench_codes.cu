@@ -6,6 +6,7 @@
 
 #include "bench/device/device_bench.h"
 #include "common/base/integer_hash.h"
+#include "common/codes/result_order.h"
 #include "kernels/device_exact/device_exact.h"
 
 namespace bsw
@@ -75,6 +76,16 @@ __global__ void make_doubles(double *numbers, uint64_t count)
         numbers[i] = static_cast<double>(static_cast<int>(bsw_hash(~i) & 0xffu));
 }
 
+__global__ void make_items(uint64_t *items, uint32_t num_items, uint64_t count)
+{
+    for (uint64_t i = global_thread(); i < count; i += num_threads()) {
+        const uint32_t list = static_cast<uint32_t>(i / num_items);
+        const uint32_t row = static_cast<uint32_t>(i % num_items);
+        items[i] = bsw_candidate_pack(
+            static_cast<uint32_t>(bsw_hash2(DEVICE_BENCH_ITEM_SEED(list), row)), row);
+    }
+}
+
 launch_shape shape_for(uint64_t count, bsw_stream stream)
 {
     const uint64_t blocks = (count + threads - 1) / threads;
@@ -119,4 +130,11 @@ extern "C" int device_bench_make_pairs(struct bsw_device_pair *pairs, uint64_t c
 extern "C" int device_bench_make_doubles(double *numbers, uint64_t count, bsw_stream stream)
 {
     return bsw::launch(bsw::shape_for(count, stream), bsw::make_doubles, numbers, count);
+}
+
+extern "C" int device_bench_make_items(uint64_t *items, uint32_t num_lists, uint32_t num_items,
+                                       bsw_stream stream)
+{
+    const uint64_t count = static_cast<uint64_t>(num_lists) * num_items;
+    return bsw::launch(bsw::shape_for(count, stream), bsw::make_items, items, num_items, count);
 }

@@ -4,24 +4,12 @@
 // once.
 #include <stdio.h>
 
-#include "bench/device/device_bench.h"
-#include "kernels/device_encode/device_encode.h"
+#include "bench/device/device_bench_encode.h"
 
 #define ROW_SEED      0x5000u
 #define ROTATION_SEED 0x5001u
-#define XFBQ_SCALE    4.0f
 #define STEP          0.3f // of 3 bits
 #define MOST_ROWS     ((uint64_t)1 << 30)
-
-struct encoding {
-    struct device_bench *bench;
-    struct bsw_saq_frame frame;
-    struct bsw_device_raw_rows rows;
-    struct bsw_device_saq_codes codes; // xfbq: planes alone
-    struct bsw_device_buffer memory;
-    float *numbers, *centered, *projected, *mean, *rotation, *mean_dots;
-    uint8_t *faults;
-};
 
 // Bytes of a row in all arrays.
 static size_t row_bytes(const struct bsw_code_layout *layout, int is_saq)
@@ -94,8 +82,9 @@ static enum bsw_status run_xfbq(void *context, struct bsw_error *err)
 {
     const struct encoding *encoding = context;
     return DEVICE_BENCH_LAUNCH(encoding->bench, "encode", err, bsw_device_encode_xfbq,
-                               &encoding->rows, XFBQ_SCALE, encoding->frame.layout.segments[0].bits,
-                               encoding->codes.planes[0], encoding->faults);
+                               &encoding->rows, DEVICE_BENCH_XFBQ_SCALE,
+                               encoding->frame.layout.segments[0].bits, encoding->codes.planes[0],
+                               encoding->faults);
 }
 
 static enum bsw_status run_saq(void *context, struct bsw_error *err)
@@ -133,12 +122,13 @@ enum bsw_status device_bench_encode(struct device_bench *bench, const struct dev
 {
     struct encoding encoding;
     int is_saq = c->shape.has_affine;
-    struct device_record record = {.name = c->name};
+    struct device_record record = {.name = c->name, .is_checked = 1};
     device_bench_codes_free(bench);
     enum bsw_status status = open_encoding(bench, c->shape.layout, is_saq, &encoding, err);
     if (status == BSW_OK)
         status = device_bench_time(bench, bench->device, is_saq ? run_saq : run_xfbq, &encoding,
                                    &record.times, err);
+    if (status == BSW_OK) status = device_bench_encode_check(&encoding, is_saq, err);
     bsw_device_free(bench->device, &encoding.memory);
     BSW_TRY(status);
     count_work(&encoding, is_saq, &record);

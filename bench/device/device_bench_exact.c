@@ -167,7 +167,8 @@ static enum bsw_status run_scan(void *context, struct bsw_error *err)
                                &exact->packed_queries, exact->queries.norms, &exact->lists);
 }
 
-// Of a pair: a multiplication and an addition a dimension; the difference of l2 is not counted.
+// Work of a pair: a multiplication and an addition a dimension; the difference of l2 is not
+// counted.
 static void count_work(const struct exact_bench *exact, struct device_record *record)
 {
     const double *limits = exact->bench->limits;
@@ -186,6 +187,13 @@ static void count_work(const struct exact_bench *exact, struct device_record *re
     record->bytes = pairs * (DIMS + sizeof(struct bsw_device_pair) + sizeof(double));
 }
 
+static enum bsw_status check(const struct exact_bench *exact, struct bsw_error *err)
+{
+    const struct device_bench_values values = {&exact->rows, &exact->queries, exact->pairs,
+                                               exact->values, exact->num_pairs};
+    return device_bench_values_check(exact->bench, &values, err);
+}
+
 static enum bsw_status measure(struct exact_bench *exact, const char *name,
                                enum bsw_vector_type type, struct bsw_error *err)
 {
@@ -196,6 +204,8 @@ static enum bsw_status measure(struct exact_bench *exact, const char *name,
     if (status == BSW_OK)
         status = device_bench_time(bench, bench->device, exact->has_pairs ? run_refine : run_scan,
                                    exact, &record.times, err);
+    if (status == BSW_OK && exact->has_pairs) status = check(exact, err);
+    record.is_checked = exact->has_pairs; // nothing comes out of the others
     bsw_device_free(bench->device, &exact->memory);
     BSW_TRY(status);
     count_work(exact, &record);

@@ -3,27 +3,14 @@
 // on the device already, or that come from the host in every pass.
 #include <string.h>
 
-#include "bench/device/device_bench.h"
+#include "bench/device/device_bench_pass.h"
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
-#include "shard/device/device_shard.h"
+#include "shard/codecs/product_codes.h"
 
 #define TIMEOUT_SECONDS 120
 // Part of the codes' bytes that a streaming pass' device may hold, lists and blocks included.
 #define DEVICE_PART 4
 #define LIST_BYTES  ((uint64_t)1 << 16) // that even tiny codes leave room for
-
-struct device_bench_pass {
-    const struct device_bench_shape *shape;
-    bsw_device *small; // of a streaming pass: the same GPU, with too little of its memory
-    struct device_bench_queries queries;
-    struct bsw_resident_shard host; // its shape alone unless codes are streamed
-    struct bsw_device_engine engine;
-    struct bsw_device_shard shard;
-    struct bsw_scan_workspace workspace;
-    struct bsw_candidate_lists lists;
-    size_t num_queries;
-};
 
 static enum bsw_status open_engine(struct device_bench_pass *pass, bsw_device *device,
                                    struct bsw_error *err)
@@ -35,7 +22,8 @@ static enum bsw_status open_engine(struct device_bench_pass *pass, bsw_device *d
         .query_bits = shape->query_bits,
         .max_queries = pass->num_queries < shape->batch ? pass->num_queries : shape->batch,
         .keep = shape->keep,
-        .stage_dims = shape->stage_dims};
+        .stage_dims = shape->stage_dims,
+        .product = pass->product};
     return bsw_device_engine_open(device, &needs, &pass->engine, err);
 }
 
@@ -83,6 +71,20 @@ static enum bsw_status load_streamed(struct device_bench *bench, struct device_b
 
 // ---- a pass ----
 
+static enum bsw_status make_queries(struct device_bench_pass *pass,
+                                    const struct bsw_code_layout *layout, struct bsw_error *err)
+{
+    const struct device_bench_shape *shape = pass->shape;
+    uint32_t num = (uint32_t)pass->num_queries;
+    if (shape->table_bits > 0) {
+        BSW_TRY(device_bench_book_make(shape, layout, &pass->product, err));
+        return device_bench_table_queries(pass->product, shape->table, num, &pass->queries, err);
+    }
+    if (shape->stage_dims > 0)
+        return device_bench_spectrum_queries(layout, shape->query_bits, num, &pass->queries, err);
+    return device_bench_queries_make(layout, shape->query_bits, num, &pass->queries, err);
+}
+
 static enum bsw_status fill_pass(struct device_bench *bench, uint64_t num_rows, int is_streamed,
                                  struct device_bench_pass *pass, struct bsw_error *err)
 {
@@ -98,8 +100,7 @@ static enum bsw_status fill_pass(struct device_bench *bench, uint64_t num_rows, 
     pass->host.num_bundles = codes.num_bundles;
     bsw_scan_workspace_init(&pass->workspace, BSW_CPU_REFERENCE, 1);
     pass->workspace.scan = shape->kind;
-    BSW_TRY((shape->stage_dims > 0 ? device_bench_spectrum_queries : device_bench_queries_make)(
-        &codes.layout, shape->query_bits, (uint32_t)pass->num_queries, &pass->queries, err));
+    BSW_TRY(make_queries(pass, &codes.layout, err));
     if (is_streamed) return load_streamed(bench, pass, &codes, err);
     pass->host.tail_unit = bench->codes.tail_unit;
     pass->shard = (struct bsw_device_shard){
@@ -135,6 +136,7 @@ void device_bench_pass_close(struct device_bench_pass **address)
     bsw_scan_workspace_deinit(&pass->workspace);
     bsw_candidate_lists_deinit(&pass->lists);
     device_bench_queries_free(&pass->queries);
+    bsw_product_codes_destroy(&pass->product);
     bsw_free(address);
 }
 
@@ -144,6 +146,7 @@ enum bsw_status device_bench_pass_run(void *context, struct bsw_error *err)
     const struct device_bench_shape *shape = pass->shape;
     for (size_t done = 0; done < pass->num_queries; done += shape->batch) {
         size_t left = pass->num_queries - done;
+        pass->first_query = done;
         BSW_TRY(bsw_device_shard_scan(&pass->engine, &pass->shard, &pass->queries.batch, done,
                                       left < shape->batch ? left : shape->batch, NULL, shape->keep,
                                       &pass->workspace, &pass->lists, err));
@@ -173,59 +176,4 @@ double device_bench_pass_stopped(const struct device_bench_pass *pass)
     const struct bsw_scan_workspace *workspace = &pass->workspace;
     return workspace->num_pairs > 0 ? (double)workspace->num_stopped / (double)workspace->num_pairs
                                     : 0;
-}
-
-// ---- what a pass found ----
-
-static enum bsw_status check_item(const struct device_bench *bench,
-                                  const struct device_bench_pass *pass, size_t query, uint64_t item,
-                                  struct bsw_error *err)
-{
-    const struct bsw_code_layout *layout = &bench->codes.codes.layout;
-    uint32_t row = bsw_candidate_row(item), score;
-    if (pass->shape->stage_dims > 0)
-        BSW_TRY(device_bench_spectrum_score(layout, &pass->queries, query, row, &score, err));
-    else
-        BSW_TRY(device_bench_score(layout, pass->shape->has_affine, &pass->queries, query, row,
-                                   &score, err));
-    if (score == bsw_candidate_score(item)) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_SELF_CHECK, "query %zu, row %u: score %08x, the host has %08x",
-                    query, row, bsw_candidate_score(item), score);
-}
-
-enum bsw_status device_bench_pass_check(const struct device_bench *bench,
-                                        const struct device_bench_pass *pass, size_t num_queries,
-                                        struct bsw_error *err)
-{
-    const struct bsw_candidate_lists *lists = &pass->lists;
-    for (size_t q = 0; q < lists->num_queries && q < num_queries; q++) {
-        size_t count;
-        const uint64_t *items = bsw_candidate_list(lists, q, &count);
-        if (count != lists->keep)
-            return bsw_fail(err, BSW_ERROR_SELF_CHECK, "query %zu: %zu candidates instead of %zu",
-                            q, count, lists->keep);
-        for (size_t i = 0; i < count; i++) {
-            BSW_TRY(check_item(bench, pass, q, items[i], err));
-            if (i > 0 && items[i] >= items[i - 1])
-                return bsw_fail(err, BSW_ERROR_SELF_CHECK, "query %zu, place %zu: not in order", q,
-                                i);
-        }
-    }
-    return BSW_OK;
-}
-
-enum bsw_status device_bench_pass_compare(const struct device_bench_pass *a,
-                                          const struct device_bench_pass *b, struct bsw_error *err)
-{
-    for (size_t q = 0; q < a->lists.num_queries; q++) {
-        size_t count, other;
-        const uint64_t *items = bsw_candidate_list(&a->lists, q, &count);
-        const uint64_t *others = bsw_candidate_list(&b->lists, q, &other);
-        if (count != other || memcmp(items, others, count * sizeof *items) != 0)
-            return bsw_fail(err, BSW_ERROR_SELF_CHECK,
-                            "query %zu: %zu candidates of the scan %s, %zu of %s, not the same", q,
-                            count, bsw_scan_name(a->shape->kind), other,
-                            bsw_scan_name(b->shape->kind));
-    }
-    return BSW_OK;
 }

@@ -12,45 +12,82 @@
 
 // ---- time ----
 
-static enum bsw_status time_once(struct device_bench *bench, bsw_device *device,
-                                 device_bench_work_fn work, void *context, double *seconds,
-                                 struct bsw_error *err)
+struct timed_work {
+    bsw_device *device;
+    device_bench_work_fn prepare, run; // prepare: NULL, or what is not counted
+    void *context;
+};
+
+static enum bsw_status record_event(struct device_bench *bench, const struct timed_work *work,
+                                    int i, struct bsw_error *err)
+{
+    int code = device_bench_event_record(bench->events[i],
+                                         bsw_device_stream(work->device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(work->device, code, "event", err);
+}
+
+static enum bsw_status time_once(struct device_bench *bench, const struct timed_work *work,
+                                 double *seconds, struct bsw_error *err)
 {
     const enum bsw_device_queue queue = BSW_QUEUE_SCAN;
     struct bsw_device_buffer *flush = &bench->flush;
+    bsw_device *device = work->device;
+    if (work->prepare) BSW_TRY(work->prepare(work->context, err));
     int code = device_bench_fill(flush->data, flush->bytes, 1, bsw_device_stream(device, queue));
     BSW_TRY(bsw_device_launched(device, code, "flush", err));
     BSW_TRY(bsw_device_wait(device, queue, "flush", err));
-    code = device_bench_event_record(bench->events[0], bsw_device_stream(device, queue));
-    BSW_TRY(bsw_device_launched(device, code, "event", err));
-    BSW_TRY(work(context, err));
-    code = device_bench_event_record(bench->events[1], bsw_device_stream(device, queue));
-    BSW_TRY(bsw_device_launched(device, code, "event", err));
+    BSW_TRY(record_event(bench, work, 0, err));
+    BSW_TRY(work->run(work->context, err));
+    BSW_TRY(record_event(bench, work, 1, err));
     BSW_TRY(bsw_device_wait(device, queue, "measurement", err));
     code = device_bench_event_seconds(bench->events[0], bench->events[1], seconds);
     if (*seconds < LEAST_SECONDS) *seconds = LEAST_SECONDS;
     return bsw_device_launched(device, code, "event", err);
 }
 
+struct device_times device_bench_times_of(double *seconds, size_t count)
+{
+    double median = bsw_median(seconds, count); // sorts them
+    return (struct device_times){
+        .median = median, .least = seconds[0], .most = seconds[count - 1], .count = count};
+}
+
+int device_bench_wants_more(const struct device_bench *bench, double started, size_t count)
+{
+    return count < bench->settings->repeat &&
+           (count == 0 || bsw_clock_seconds() - started < bench->settings->seconds);
+}
+
+static enum bsw_status time_work(struct device_bench *bench, const struct timed_work *work,
+                                 struct device_times *out, struct bsw_error *err)
+{
+    double values[DEVICE_BENCH_MOST_REPEATS], started = bsw_clock_seconds();
+    size_t count = 0;
+    int is_warm = 0;
+    *out = (struct device_times){.count = 0};
+    while (device_bench_wants_more(bench, started, count)) {
+        BSW_TRY(time_once(bench, work, &values[count], err));
+        if (is_warm || values[count] >= 1) count++;
+        is_warm = 1;
+    }
+    *out = device_bench_times_of(values, count);
+    return BSW_OK;
+}
+
 enum bsw_status device_bench_time(struct device_bench *bench, bsw_device *device,
                                   device_bench_work_fn work, void *context,
                                   struct device_times *out, struct bsw_error *err)
 {
-    double values[DEVICE_BENCH_MOST_REPEATS], started = bsw_clock_seconds();
-    size_t count = 0, repeat = (size_t)bench->settings->repeat;
-    int is_warm = 0;
-    *out = (struct device_times){.count = 0};
-    while (count < repeat &&
-           (count == 0 || bsw_clock_seconds() - started < bench->settings->seconds)) {
-        BSW_TRY(time_once(bench, device, work, context, &values[count], err));
-        if (is_warm || values[count] >= 1) count++;
-        is_warm = 1;
-    }
-    out->count = count;
-    out->median = bsw_median(values, count); // sorts them
-    out->least = values[0];
-    out->most = values[count - 1];
-    return BSW_OK;
+    const struct timed_work timed = {.device = device, .run = work, .context = context};
+    return time_work(bench, &timed, out, err);
+}
+
+enum bsw_status device_bench_time_prepared(struct device_bench *bench, device_bench_work_fn prepare,
+                                           device_bench_work_fn work, void *context,
+                                           struct device_times *out, struct bsw_error *err)
+{
+    const struct timed_work timed = {bench->device, prepare, work, context};
+    return time_work(bench, &timed, out, err);
 }
 
 // ---- limits ----

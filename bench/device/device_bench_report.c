@@ -104,7 +104,8 @@ void device_bench_report(struct device_bench *bench, const struct device_record 
         bsw_bench_number_if(record->has_stage, record->stopped),
         bsw_bench_number_if(values > 0, values),
         bsw_bench_text(record->values > 0 ? record->values_name : "")};
-    bsw_bench_report_row(&bench->report, row, is_timed ? BSW_BENCH_UNCHECKED : 0);
+    bsw_bench_report_row(&bench->report, row,
+                         is_timed && !record->is_checked ? BSW_BENCH_UNCHECKED : 0);
     if (record->values > 0)
         bsw_bench_report_note(&bench->report, "%s: %.2f million %s a second", record->name,
                               1e-6 * values, record->values_name);

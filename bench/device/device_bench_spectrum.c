@@ -61,7 +61,8 @@ static enum bsw_status make_steps(const struct bsw_code_layout *layout, float *s
     return BSW_OK;
 }
 
-// Of a tail, in units of a scale: the first power of two that the norm of the rest cannot pass.
+// The unit of a tail, in units of a scale: the first power of two that the norm of the rest cannot
+// pass.
 static double tail_unit_of(const struct bsw_code_layout *layout, uint32_t stage_dims)
 {
     double squares = 0, unit = 1;

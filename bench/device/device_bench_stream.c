@@ -4,6 +4,8 @@
 #include "bench/device/device_bench.h"
 #include "shard/device/device_plan.h"
 
+#define CHECKED_QUERIES 2
+
 static enum bsw_status measure(struct device_bench *bench, struct device_bench_pass *pass,
                                struct device_record *record, struct bsw_error *err)
 {
@@ -15,7 +17,9 @@ static enum bsw_status measure(struct device_bench *bench, struct device_bench_p
     if (record->bytes <= 0)
         return bsw_fail(err, BSW_ERROR_SELF_CHECK,
                         "nothing was copied: the device holds all codes");
-    return device_bench_pass_time(bench, pass, &record->times, err);
+    record->is_checked = 1;
+    BSW_TRY(device_bench_pass_time(bench, pass, &record->times, err));
+    return device_bench_pass_check(bench, pass, CHECKED_QUERIES, err);
 }
 
 enum bsw_status device_bench_stream(struct device_bench *bench, const struct device_bench_case *c,

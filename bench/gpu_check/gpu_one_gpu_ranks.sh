@@ -17,14 +17,14 @@ trap 'exit 143' TERM
 rows=2M queries=20K few=500 ranks_axis=(2 4) ks=(10 1000) signals=(KILL STOP) moment=0.3 merges=(exchange gather ladder)
 if [[ -n ${QUICK:-} ]]; then
     rows=600 queries=200 few=3 ranks_axis=(2) ks=(100) signals=(KILL) moment=0 merges=(exchange gather)
-    export BITSWEEP_EMULATOR_NCCL_VERSION=23000
 fi
+# shellcheck source=bench/gpu_check/gpu_nccl.sh
+. "$(dirname "$0")/gpu_nccl.sh"
 source=synth:count=$queries,dims=96,seed=2,clusters=100
 passed=0
 failed=0
 export BITSWEEP=$other BITSWEEP_RUN
 BITSWEEP_RUN=$(dirname "$program")/bitsweep-run
-export NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_MAX_CTAS=8 # several ranks a GPU; blocks that they all have room for
 export OMP_WAIT_POLICY=passive
 
 pass() {
@@ -40,14 +40,6 @@ complain() {
 # value NAME: a number or word of the last search.
 value() {
     sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p" "$folder/json" | head -n 1
-}
-
-has_nccl() {
-    [[ -z ${BITSWEEP_EMULATOR_NCCL:-} ]] || return 0
-    [[ $(ldconfig -p 2>/dev/null || true) != *libnccl.so.2* ]] || return 0
-    local IFS=: path
-    for path in ${LD_LIBRARY_PATH:-}; do [[ ! -e $path/libnccl.so.2 ]] || return 0; done
-    return 1
 }
 
 # search RANKS OUT ARGUMENTS

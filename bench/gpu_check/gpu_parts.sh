@@ -9,7 +9,19 @@
 shares_of_building=(configure 6 build 50)
 shares_of_part1=(kernels 4 device 18 identity 18 memcheck 3 synccheck 3 product_codes 8 within_radii 8 graphs 3
     bench 15 kernelcheck 5 racecheck 15)
-shares_of_part2=(library 5 ranks 16 rows_1e8 11 lists_1e7 13 tables 6 dims_768 8 lists_1e6 5 peers 6 rows_1e9 30)
+shares_of_part2=(library 5 ranks 16 rows_1e8 11 lists_1e7 13 tables 6 dims_768 8 lists_1e6 5 rows_1e9 36)
+shares_of_part3=(bench_lists 20 bench_codes 22 bench_rbegir 6 peers 30 cluster 12 bench_rest 10)
+# What results.md shows, in this order.
+reported=(bench bench_lists bench_codes bench_rbegir bench_rest graphs library ranks cluster rows_1e8 lists_1e7 tables
+    dims_768 lists_1e6 peers rows_1e9)
+
+# Cases of `bench device` that a step runs: all of them are in one.
+declare -A bench_cases=(
+    [bench]="agree*,planes-*,matrix-*,mma-*,hopper-*,batches"
+    [bench_lists]="lists-10k,lists-1k,lists-1,select-*,hits-*"
+    [bench_codes]="saq-*,table-*,progressive"
+    [bench_rbegir]="rbegir*"
+    [bench_rest]="lists-mma-*,lists-hopper-*,short-*,stream-*,encode-*,refine,exact-*")
 
 choose_programs() {
     if ((is_emulated)); then
@@ -52,7 +64,7 @@ run_part1() {
     fi
     is_shown=1
     step graphs bash "$root/bench/gpu_graphs.sh" "$build/bitsweep" "${compared[@]}" || true
-    run_bench
+    run_bench bench
     is_shown=0
     step kernelcheck "${kernelcheck[@]}" || true
     sanitize racecheck --print-limit 0 "${racecheck[@]}" # minutes; it ends where the time does
@@ -98,8 +110,9 @@ find_cublas() {
     { timeout 20 find / -xdev -name 'libcublas.so.1?' -print -quit 2>/dev/null || true; } | head -n 1
 }
 
+# run_bench NAME: cases of bench_cases.
 run_bench() {
-    local cublas arguments=(--save "$out/bench.json")
+    local cublas arguments=(--save "$out/$1.json" --case "${bench_cases[$1]}")
     if ((is_emulated)); then
         arguments+=(--rows 2000 --queries 9 --repeat 1 --bytes 16K --host-bytes 64K --steps 1)
     else
@@ -109,11 +122,11 @@ run_bench() {
             export LD_LIBRARY_PATH=${cublas%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
         fi
     fi
-    step bench "${bench_device[@]}" "${arguments[@]}" || true
-    cp "$out/bench.log" "$out/bench.txt" 2>/dev/null || true
+    step "$1" "${bench_device[@]}" "${arguments[@]}" || true
+    cp "$out/$1.log" "$out/$1.txt" 2>/dev/null || true
 }
 
-# ---- part 2: the library, ranks, recall and rates of whole searches, peers -----------------------
+# ---- part 2: the library, ranks, recall and rates of whole searches -------------------------------
 
 run_part2() {
     local case
@@ -122,7 +135,6 @@ run_part2() {
     step ranks bash "$root/bench/gpu_check/gpu_one_gpu_ranks.sh" "$build/bitsweep" "${compared[@]}" || true
     for case in rows_1e8 lists_1e7 tables; do measure "$case"; done
     ((is_emulated)) || for case in dims_768 lists_1e6; do measure "$case"; done
-    run_peers
     ((is_emulated)) || measure rows_1e9
     unusable="" is_shown=0
 }
@@ -132,16 +144,31 @@ measure() {
     step "$1" bash "$root/bench/gpu_check/gpu_recall.sh" "$1" "$build/bitsweep" "${compared[@]}" || true
 }
 
-# Brute force of libraries that users know, if they are installed. What we carry is not for them.
+# ---- part 3: times of lists, selection and codes, peers, ranks as a cluster ---------------------
+
+run_part3() {
+    is_shown=1
+    run_bench bench_lists
+    run_bench bench_codes
+    run_bench bench_rbegir
+    run_peers
+    unusable="^skipped: "
+    step cluster bash "$root/bench/gpu_check/gpu_cluster.sh" "$build/bitsweep" "${compared[@]}" || true
+    unusable=""
+    run_bench bench_rest
+    is_shown=0
+}
+
+# Libraries that users know, if they are installed. What we carry is not for them.
 run_peers() {
-    local python=${PEERS_PYTHON:-python3} arguments=()
+    local python=${PEERS_PYTHON:-python3} arguments=(--json "$out/peers.jsonl" --plot "$out/peers")
     if ! command -v "$python" >/dev/null; then
         note peers "skipped: $python is missing"
         return
     fi
-    if ((is_emulated)); then arguments=(--rows 2000 --queries "1,9" --repeat 1); fi
+    if ((is_emulated)); then arguments+=(--rows 2000 --batches "1,9" --repeat 1); fi
     unusable="gpu_peers.py: skipped"
     step peers env LD_LIBRARY_PATH="$machine_libraries" "$python" -B "$root/bench/peers/gpu_peers.py" \
-        ${arguments[@]+"${arguments[@]}"} || true
-    unusable="^skipped: "
+        "${arguments[@]}" || true
+    unusable=""
 }

@@ -122,15 +122,20 @@ search() {
         "$(awk -v b="$(value used_bytes)" 'BEGIN {print int(b / 1e6)}')" "$(value load_seconds)"
 }
 
-measure() {
+# each_search COMMAND: with number, queries, batch and options of every search.
+each_search() {
     local i count batch options
-    echo "| search | queries | scan | queries/s | ms a batch | launches | waits | bytes copied | graphs | MB on the GPU | load s |"
-    echo "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     for ((i = 0; i < ${#searches[@]}; i++)); do
         read -r count batch options <<<"${searches[i]}"
         # shellcheck disable=SC2086
-        search "$i" "$count" "$batch" $options
+        "$1" "$i" "$count" "$batch" $options
     done
+}
+
+measure() {
+    echo "| search | queries | scan | queries/s | ms a batch | launches | waits | bytes copied | graphs | MB on the GPU | load s |"
+    echo "| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    each_search search
 }
 
 # find_truth: on the GPU where there are kernels for the type of rows.
@@ -147,17 +152,20 @@ find_truth() {
     return 1
 }
 
-# evaluate: searches of fewer queries found what the others did.
+# judge NUMBER QUERIES BATCH OPTIONS...: what it found; searches of fewer queries found what the others did.
+judge() {
+    local number=$1 count=$2 batch=$3 what
+    shift 3
+    what="$*, batches of $batch"
+    if ((count < queries)) || [[ ! -e $folder/found.$number ]]; then return; fi
+    "$program" eval --results "$folder/found.$number" --groundtruth "$folder/truth" --json >"$folder/json"
+    echo "| ${what#, } | $(value 10-recall@10) | $(value 1-recall@10) |"
+}
+
 evaluate() {
-    local i count batch options
     echo "| search | 10-recall@10 | 1-recall@10 |"
     echo "| --- | ---: | ---: |"
-    for ((i = 0; i < ${#searches[@]}; i++)); do
-        read -r count batch options <<<"${searches[i]}"
-        if ((count < queries)) || [[ ! -e $folder/found.$i ]]; then continue; fi
-        "$program" eval --results "$folder/found.$i" --groundtruth "$folder/truth" --json >"$folder/json"
-        echo "| ${options:+$options, }batches of $batch | $(value 10-recall@10) | $(value 1-recall@10) |"
-    done
+    each_search judge
 }
 
 num_failed=0

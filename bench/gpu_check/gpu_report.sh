@@ -111,10 +111,10 @@ write_results() {
         for line in "${verdicts[@]}"; do echo "| ${line%%|*} | ${line#*|} |"; done
         printf '\nCommands:\n\n'
         for line in ${commands[@]+"${commands[@]}"}; do echo "    ${line%%|*}: ${line#*|}"; done
-        for name in bench graphs library ranks rows_1e8 lists_1e7 tables dims_768 lists_1e6 peers rows_1e9; do
+        for name in "${reported[@]}"; do
             [[ -s $out/$name.log ]] || continue
             printf '\n### %s\n\n' "$name"
-            if [[ $name == bench ]] && grep -q '^# cases' "$out/bench.log"; then bench_table "$out/bench.log"; else shown "$out/$name.log"; fi
+            if [[ $name == bench* ]] && grep -q '^# cases' "$out/$name.log"; then bench_table "$out/$name.log"; else shown "$out/$name.log"; fi
         done
     } >"$out/results.md"
 }

@@ -91,7 +91,7 @@ static void run_center(void *context, enum bsw_cpu_level level, size_t tile,
     output->counts[0] = numbers + num_rows;
 }
 
-// Of the first block's rows, again and again.
+// Projects the first block's rows, again and again.
 static void run_project(void *context, enum bsw_cpu_level level, size_t tile,
                         struct bsw_kernel_output *output)
 {

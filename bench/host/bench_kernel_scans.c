@@ -80,20 +80,6 @@ static void run_filter(void *context, enum bsw_cpu_level level, size_t tile,
                 input->all_dots + bundle * BSW_BUNDLE_ROWS, output);
 }
 
-// Counts add up from the first tile on.
-static void run_histogram(void *context, enum bsw_cpu_level level, size_t tile,
-                          struct bsw_kernel_output *output)
-{
-    const struct scan_input *input = context;
-    size_t bundle = tile * input->scan.tile_bundles;
-    uint64_t *counts = (uint64_t *)(void *)output->values;
-    if (tile == 0) memset(counts, 0, output->list_values * sizeof *counts);
-    bsw_select_table_get(level)->histogram(input->all_dots + bundle * BSW_BUNDLE_ROWS,
-                                           input->scan.masks + bundle, tile_size(input, tile),
-                                           (int32_t)(output->list_values - 1), counts);
-    output->counts[0] = output->list_values;
-}
-
 // Queues are empty before the first tile.
 static void run_queue(void *context, enum bsw_cpu_level level, size_t tile,
                       struct bsw_kernel_output *output)
@@ -361,16 +347,6 @@ static enum bsw_status make_filter(const struct bsw_kernel_shape *shape, struct 
     return BSW_OK;
 }
 
-// XFBQ Algorithm 1's counts of distances.
-static enum bsw_status make_histogram(const struct bsw_kernel_shape *shape,
-                                      struct bsw_kernel_run *out, struct bsw_error *err)
-{
-    BSW_TRY(make_filter(shape, out, err));
-    out->run_tile = run_histogram;
-    out->list_values = (size_t)bsw_layout_dot_limit(&shape->layout, shape->query_bits) + 1;
-    return BSW_OK;
-}
-
 static enum bsw_status make_queue(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
                                   struct bsw_error *err)
 {
@@ -452,7 +428,6 @@ const struct bsw_kernel_case bsw_kernel_scans[] = {
     {"matrix_scan", "unpack and scan", BSW_LIMIT_INT8, ALL_QUERIES, make_whole},
     {"select", "filter_integer", BSW_LIMIT_READ, INTEGER_FILTER, make_filter},
     {"select", "filter_affine", BSW_LIMIT_READ, AFFINE_FILTER, make_filter},
-    {"select", "histogram", BSW_LIMIT_READ, INTEGER_FILTER, make_histogram},
     {"select", "queue_insert", BSW_LIMIT_READ, INTEGER_FILTER, make_queue},
     {0},
 };

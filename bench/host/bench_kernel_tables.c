@@ -107,7 +107,7 @@ static enum bsw_status make_sums(const struct bsw_kernel_shape *shape, struct bs
     return BSW_OK;
 }
 
-// Of a thousand rows of random codes some pass.
+// Makes a pass over a thousand rows of random codes, of which some pass.
 static enum bsw_status make_pass(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
                                  struct bsw_error *err)
 {

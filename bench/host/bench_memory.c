@@ -44,7 +44,7 @@ struct memory_options {
     struct bsw_bench_options bench;
 };
 
-// Of one rank.
+// The bench of one rank.
 struct memory_bench {
     const struct memory_options *options;
     struct bsw_transport *transport;
@@ -91,7 +91,7 @@ static void fill(struct memory_bench *bench)
     for (size_t i = 0; i < num_words; i++) words[i] = (uint64_t)i * FILL_STEP;
 }
 
-// Of words that were written, or are copies of the first ones.
+// Counts words that differ from what was written, or from the first ones of which they are copies.
 static uint64_t count_different(const uint64_t *words, size_t num_words, int is_written)
 {
     uint64_t num_wrong = 0;

@@ -9,7 +9,7 @@
 #include "bench/bench_what.h"
 #include "bench/host/device_tune.h"
 #include "bench/host/scan_tuner.h"
-#include "common/base/cpu_model.h"
+#include "common/base/cpu_level.h"
 #include "common/base/file.h"
 #include "common/job/progress.h"
 

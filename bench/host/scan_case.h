@@ -47,7 +47,7 @@ typedef enum bsw_status (*bsw_scan_case_allocate_fn)(void *context, void *out, s
                                                      size_t size, struct bsw_error *err);
 enum bsw_status bsw_scan_case_allocate(struct bsw_scan_case *c, bsw_scan_case_allocate_fn allocate,
                                        void *context, struct bsw_error *err);
-// Of bsw_allocate.
+// Frees what bsw_allocate gave.
 void bsw_scan_case_free(struct bsw_scan_case *c);
 
 // ---- filling ----

@@ -39,7 +39,7 @@ struct tuner {
     const struct bsw_matrix_scan_table *matrix;
     const struct bsw_select_table *select;
 
-    // Of the combination that is measured now: one segment, MOST_QUERIES.
+    // For the combination that is measured now: one segment, MOST_QUERIES.
     struct bsw_scan_case scan;
     float *zeros; // [MOST_QUERIES] reaches, and slacks with which nothing passes
     struct bsw_matrix_output *outputs;

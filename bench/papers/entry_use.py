@@ -36,7 +36,7 @@ class Codes:
         self.x, self.y = entries[:, 0], entries[:, 1]
 
     def squares(self, points: np.ndarray) -> np.ndarray:
-        """Of points [n][dims] to all entries: [n][parts][entries]."""
+        """Squared distances of points [n][dims] to all entries: [n][parts][entries]."""
         at = points.reshape(len(points), self.parts, 2)
         return (at[..., :1] - self.x) ** 2 + (at[..., 1:] - self.y) ** 2
 

@@ -12,8 +12,8 @@ function mean(model, column,    seed, sum) {
     return sum / runs[model]
 }
 
-# Of the mean of the differences, seed by seed: both models of a seed have the same split, and their
-# negatives are the same. other "": of the model's own mean.
+# The error of the mean of the differences, seed by seed: both models of a seed have the same split, and their negatives
+# are the same. other "": the error of the model's own mean.
 function error_of(model, other, column,    seed, difference, middle, square) {
     if (runs[model] < 2) return 0
     middle = mean(model, column) - (other == "" ? 0 : mean(other, column))
@@ -24,7 +24,7 @@ function error_of(model, other, column,    seed, difference, middle, square) {
     return sqrt(square / (runs[model] - 1) / runs[model])
 }
 
-# Of the reference gap, from m_3 to m_1.
+# The lift in parts of the reference gap, from m_3 to m_1.
 function lift(from, to,    gap) {
     gap = mean("m_1", AUC) - mean("m_3", AUC)
     return gap == 0 ? 0 : 100 * (mean(to, AUC) - mean(from, AUC)) / gap

@@ -71,7 +71,7 @@ options() {
     esac
 }
 
-# Of the whole, or of held_out_recall in it; a line of the curve stands further in.
+# A number of the whole, or of held_out_recall in it; a line of the curve stands further in.
 field() {
     sed -n "s/^ \{2,4\}\"$2\": \([-0-9.e+]*\),\{0,1\}\$/\1/p" "$1"
 }

@@ -181,7 +181,7 @@ class Bench:
 
 
 def unit(y: np.ndarray) -> np.ndarray:
-    """Of length 1: what cosine is in FAISS."""
+    """Scaled to length 1: what cosine is in FAISS."""
     y = y.astype(np.float64)
     y /= np.abs(y).max(axis=1, keepdims=True)
     return (y / np.linalg.norm(y, axis=1, keepdims=True)).astype(np.float32)

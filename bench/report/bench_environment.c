@@ -8,7 +8,7 @@
 #include <mpi.h>
 #endif
 
-#include "common/base/host_name.h"
+#include "common/base/process.h"
 #include "common/net/nccl_library.h"
 
 #if defined(__SANITIZE_ADDRESS__)

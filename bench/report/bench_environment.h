@@ -4,7 +4,7 @@
 #define BITSWEEP_BENCH_BENCH_ENVIRONMENT_H
 
 #include "bench/report/bench_report.h"
-#include "common/base/cpu_model.h"
+#include "common/base/cpu_level.h"
 
 // What a rank tells of itself; all of it travels. Texts are printable ASCII.
 struct bsw_bench_rank {

@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "bench/cluster/rank_group.h"
 #include "bench/report/bench_environment.h"
+#include "bench/report/rank_group.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/cpu_level.h"
 
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "common/base/number_parse.h"
 
 static int has_reference(void)
 {
@@ -83,7 +88,7 @@ int bsw_cpu_level_is_built(enum bsw_cpu_level level)
     return levels[level].is_had != NULL;
 }
 
-int bsw_cpu_level_is_had(enum bsw_cpu_level level)
+int bsw_cpu_has_level(enum bsw_cpu_level level)
 {
     return levels[level].is_had && levels[level].is_had();
 }
@@ -92,14 +97,14 @@ int bsw_cpu_level_next(int level)
 {
     do {
         level++;
-    } while (level < BSW_CPU_NUM_LEVELS && !bsw_cpu_level_is_had((enum bsw_cpu_level)level));
+    } while (level < BSW_CPU_NUM_LEVELS && !bsw_cpu_has_level((enum bsw_cpu_level)level));
     return level;
 }
 
 enum bsw_cpu_level bsw_cpu_level_detect(void)
 {
     int best = BSW_CPU_NUM_LEVELS - 1;
-    while (!bsw_cpu_level_is_had((enum bsw_cpu_level)best)) best--;
+    while (!bsw_cpu_has_level((enum bsw_cpu_level)best)) best--;
     return (enum bsw_cpu_level)best;
 }
 
@@ -114,12 +119,72 @@ enum bsw_status bsw_cpu_level_parse(const char *text, enum bsw_cpu_level *out,
     for (int i = 0; i < BSW_CPU_NUM_LEVELS; i++) {
         enum bsw_cpu_level level = (enum bsw_cpu_level)i;
         if (!bsw_cpu_level_is_built(level) || strcmp(text, levels[i].name) != 0) continue;
-        if (!bsw_cpu_level_is_had(level)) {
+        if (!bsw_cpu_has_level(level)) {
             return bsw_fail(err, BSW_ERROR_USAGE, "level %s: this CPU lacks it; its best is %s",
                             text, levels[best].name);
         }
         *out = level;
         return BSW_OK;
     }
-    return bsw_fail(err, BSW_ERROR_USAGE, "level '%s' is none of %s", text, BSW_CPU_LEVEL_CHOICES);
+    char words[BSW_CHOICES_BYTES];
+    return bsw_fail(err, BSW_ERROR_USAGE, "unknown level '%s': use %s", text,
+                    bsw_choices_text(BSW_CPU_LEVEL_CHOICES, words));
+}
+
+// ---- the CPU's model ----------------------------------------------------------------------------
+
+// What stands behind the colon of the first line of that name; 0: there is none.
+static int read_cpuinfo(const char *name, char *out, size_t room)
+{
+    char line[512];
+    const char *from = NULL;
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && !from && fgets(line, sizeof line, file)) {
+        if (strncmp(line, name, strlen(name)) == 0 && strchr(line, ':'))
+            from = strchr(line, ':') + 1;
+    }
+    if (file) fclose(file);
+    if (!from) return 0;
+    from += strspn(from, " \t");
+    snprintf(out, room, "%.*s", (int)strcspn(from, "\n"), from);
+    return 1;
+}
+
+void bsw_cpu_model_read(char model[BSW_CPU_MODEL_BYTES])
+{
+    char text[512];
+    size_t length = 0;
+    int is_told = read_cpuinfo("model name", text, sizeof text);
+    for (const char *from = text; is_told && *from && length < BSW_CPU_MODEL_BYTES - 1; from++) {
+        int is_plain = isgraph((unsigned char)*from) && *from != '\\' && *from != '"';
+        if (is_plain)
+            model[length++] = *from;
+        else if (length > 0 && model[length - 1] != ' ')
+            model[length++] = ' ';
+    }
+    while (length > 0 && model[length - 1] == ' ') length--;
+    model[length] = '\0';
+    if (length == 0) snprintf(model, BSW_CPU_MODEL_BYTES, "unknown CPU");
+}
+
+void bsw_cpu_identity_read(struct bsw_cpu_identity *out)
+{
+    static const char *const names[][2] = {{"vendor_id", "cpu family"},
+                                           {"CPU implementer", "CPU part"}};
+    char vendor[64], family[64];
+    *out = (struct bsw_cpu_identity){.vendor = "unknown"};
+    for (int i = 0; i < 2; i++) {
+        if (!read_cpuinfo(names[i][0], vendor, sizeof vendor) || vendor[0] == '\0' ||
+            strcspn(vendor, " \t#") < strlen(vendor) || strlen(vendor) >= sizeof out->vendor)
+            continue;
+        memcpy(out->vendor, vendor, strlen(vendor) + 1);
+        if (read_cpuinfo(names[i][1], family, sizeof family))
+            out->family = (uint32_t)strtoul(family, NULL, 0);
+        return;
+    }
+}
+
+int bsw_cpu_is_same(const struct bsw_cpu_identity *a, const struct bsw_cpu_identity *b)
+{
+    return a->family == b->family && strcmp(a->vendor, b->vendor) == 0;
 }

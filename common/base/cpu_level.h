@@ -3,6 +3,8 @@
 #ifndef BITSWEEP_COMMON_CPU_LEVEL_H
 #define BITSWEEP_COMMON_CPU_LEVEL_H
 
+#include <stdint.h>
+
 #include "common/base/c_linkage.h"
 #include "common/base/status.h"
 
@@ -51,7 +53,7 @@ const char *bsw_cpu_level_name(enum bsw_cpu_level level); // "reference", "avx2"
 int bsw_cpu_level_is_built(enum bsw_cpu_level level);
 
 // 1 if this CPU has the level. Asks the CPU each time, thread-safe, as are the next two.
-int bsw_cpu_level_is_had(enum bsw_cpu_level level);
+int bsw_cpu_has_level(enum bsw_cpu_level level);
 
 // The best level of this CPU.
 enum bsw_cpu_level bsw_cpu_level_detect(void);
@@ -63,6 +65,26 @@ int bsw_cpu_level_next(int level);
 // Parses a level's name, or "auto" for the best one; a level this CPU lacks is BSW_ERROR_USAGE.
 enum bsw_status bsw_cpu_level_parse(const char *text, enum bsw_cpu_level *out,
                                     struct bsw_error *err);
+
+// ---- the CPU's model ----------------------------------------------------------------------------
+
+// What the CPU calls itself.
+
+#define BSW_CPU_MODEL_BYTES 49 // what the CPU itself tells has 48 characters
+
+// The name as Linux tells it, with single blanks and nothing that a comment or a quoted text could
+// stumble on; "unknown CPU" where it does not tell. Always terminated.
+void bsw_cpu_model_read(char model[BSW_CPU_MODEL_BYTES]);
+
+// The design, which code is tuned for: vendor "GenuineIntel" or "AuthenticAMD" and family, or what
+// Linux tells of an Arm CPU, implementer "0x41" and part. "unknown" and 0 where neither is told.
+struct bsw_cpu_identity {
+    char vendor[16];
+    uint32_t family;
+};
+
+void bsw_cpu_identity_read(struct bsw_cpu_identity *out);
+int bsw_cpu_is_same(const struct bsw_cpu_identity *a, const struct bsw_cpu_identity *b);
 
 BSW_C_END
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of test builds only: CMakeLists.txt leaves this file out of the program.
+// For test builds only: CMakeLists.txt leaves this file out of the program.
 #include "common/base/fault_points.h"
 
 #include <errno.h>

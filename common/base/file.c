@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,6 @@
 #include <unistd.h>
 
 #include "common/base/fault_points.h"
-#include "common/base/temporary_files.h"
 
 #define MOST_LINKS 40 // as Linux has it
 
@@ -332,4 +332,42 @@ enum bsw_status bsw_path_join(char *out, const char *folder, const char *name,
                               struct bsw_error *err)
 {
     return bsw_path_format(out, err, "%s/%s", folder, name);
+}
+
+// ---- temporary files ----------------------------------------------------------------------------
+
+#define MAX_TEMPORARIES 16
+
+static pthread_mutex_t temporaries_lock = PTHREAD_MUTEX_INITIALIZER;
+static char *temporaries[MAX_TEMPORARIES];
+
+void bsw_temporary_note(const char *path)
+{
+    pthread_mutex_lock(&temporaries_lock);
+    for (int i = 0; i < MAX_TEMPORARIES; i++) {
+        if (temporaries[i]) continue;
+        temporaries[i] = strdup(path);
+        break;
+    }
+    pthread_mutex_unlock(&temporaries_lock);
+}
+
+void bsw_temporary_forget(const char *path)
+{
+    pthread_mutex_lock(&temporaries_lock);
+    for (int i = 0; i < MAX_TEMPORARIES; i++) {
+        if (!temporaries[i] || strcmp(temporaries[i], path) != 0) continue;
+        free(temporaries[i]);
+        temporaries[i] = NULL;
+        break;
+    }
+    pthread_mutex_unlock(&temporaries_lock);
+}
+
+void bsw_temporaries_remove(void)
+{
+    pthread_mutex_lock(&temporaries_lock); // for good
+    for (int i = MAX_TEMPORARIES - 1; i >= 0; i--) {
+        if (temporaries[i]) remove(temporaries[i]);
+    }
 }

@@ -88,5 +88,20 @@ enum bsw_status bsw_path_format(char out[BSW_PATH_BYTES], struct bsw_error *err,
 enum bsw_status bsw_path_join(char *out, const char *folder, const char *name,
                               struct bsw_error *err);
 
+// ---- temporary files ----------------------------------------------------------------------------
+
+// Files that exist under a temporary name while this process writes them: where a signal ends the
+// process (common/job/stop_signal.h), they are removed. Any thread.
+
+// Before the file, or a folder that stays only if it gets something in it, is created; path is
+// copied. Beyond 16 at a time, and without memory, it is not noted and would stay behind.
+void bsw_temporary_note(const char *path);
+// After it was renamed or removed. A path that is not noted is ok.
+void bsw_temporary_forget(const char *path);
+
+// Removes all that are noted, and lets no thread note another one from then on: the process must
+// end.
+void bsw_temporaries_remove(void);
+
 BSW_C_END
 #endif

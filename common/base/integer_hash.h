@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "common/base/host_device.h"
+#include "common/base/c_linkage.h"
 
 BSW_HOST_DEVICE uint64_t bsw_hash(uint64_t x)
 {

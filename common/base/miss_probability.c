@@ -46,14 +46,13 @@ static enum bsw_status check(const struct bsw_miss_setting *s, size_t num_terms,
     double rows = (double)s->num_threads * (double)s->num_items;
     if (s->num_best < 1 || s->num_best > BSW_MISS_MAX_BEST || (double)s->num_best > rows) {
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "misses of the best %llu of %.0f rows: 1 to %d of them, no more than rows, "
-                        "are possible",
+                        "misses of the best %llu of %.0f rows: must be 1 to %d, no more than rows",
                         (unsigned long long)s->num_best, rows, BSW_MISS_MAX_BEST);
     }
     if (s->queue_length < 1 || num_terms < 1 || num_terms > BSW_MISS_MAX_TERMS) {
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "misses with queues of %llu, %zu terms: queues of at least 1 and 1 to %d "
-                        "terms are possible",
+                        "misses with queues of %llu, %zu terms: must be at least 1, and 1 to %d "
+                        "terms",
                         (unsigned long long)s->queue_length, num_terms, BSW_MISS_MAX_TERMS);
     }
     return BSW_OK;

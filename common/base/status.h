@@ -63,8 +63,8 @@ enum bsw_status bsw_prefix(struct bsw_error *err, enum bsw_status status, const 
 
 const char *bsw_status_name(enum bsw_status status);
 
-// Of places that several threads work on: the lowest that failed, whatever order they came to it
-// in. {0} before the first.
+// Several threads work on numbered places: keeps the lowest that failed, whatever order they came
+// to it in. {0} before the first.
 struct bsw_first_failure {
     uint64_t place;
     enum bsw_status status; // BSW_OK: none so far

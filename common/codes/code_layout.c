@@ -14,11 +14,11 @@ enum bsw_status bsw_code_layout_append(struct bsw_code_layout *layout, uint32_t 
                                        struct bsw_error *err)
 {
     if (bits < 1 || bits > BSW_MAX_CODE_BITS) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "segment bits %u: 1 to %d are possible", bits,
+        return bsw_fail(err, BSW_ERROR_USAGE, "segment bits %u: must be 1 to %d", bits,
                         BSW_MAX_CODE_BITS);
     }
     if (dims < 1 || dims > BSW_MAX_DIMS || layout->dims + dims > BSW_MAX_DIMS) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "segment dims %u: 1 to %d in all are possible", dims,
+        return bsw_fail(err, BSW_ERROR_USAGE, "segment dims %u: must be 1 to %d in all", dims,
                         BSW_MAX_DIMS);
     }
     if (layout->num_segments == BSW_MAX_SEGMENTS) {
@@ -47,9 +47,8 @@ enum bsw_status bsw_code_layout_parse(const char *text, uint32_t dims, struct bs
         if (*end != 'x' || end[1] < '0' || end[1] > '9') goto malformed;
         unsigned long bits = strtoul(end + 1, &end, 10);
         if (segment_dims > BSW_MAX_DIMS || bits > BSW_MAX_CODE_BITS) {
-            return bsw_fail(err, BSW_ERROR_USAGE,
-                            "segments '%s': dims to %d and bits to %d are possible", text,
-                            BSW_MAX_DIMS, BSW_MAX_CODE_BITS);
+            return bsw_fail(err, BSW_ERROR_USAGE, "segments '%s': at most %d dims and %d bits each",
+                            text, BSW_MAX_DIMS, BSW_MAX_CODE_BITS);
         }
         BSW_TRY(bsw_code_layout_append(&layout, (uint32_t)segment_dims, (uint32_t)bits, err));
         if (*end == '\0') break;
@@ -95,7 +94,7 @@ enum bsw_status bsw_code_layout_check(const struct bsw_code_layout *layout, uint
                                       struct bsw_error *err)
 {
     if (query_bits < 1 || query_bits > BSW_MAX_QUERY_BITS) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "query bits %u: 1 to %d are possible", query_bits,
+        return bsw_fail(err, BSW_ERROR_USAGE, "query bits %u: must be 1 to %d", query_bits,
                         BSW_MAX_QUERY_BITS);
     }
     int64_t limit = bsw_layout_dot_limit(layout, query_bits);

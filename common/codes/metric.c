@@ -18,5 +18,5 @@ enum bsw_status bsw_metric_parse(const char *text, enum bsw_metric *out, struct 
             return BSW_OK;
         }
     }
-    return bsw_fail(err, BSW_ERROR_USAGE, "metric '%s' is none of cosine, ip, l2", text);
+    return bsw_fail(err, BSW_ERROR_USAGE, "unknown metric '%s': use cosine, ip or l2", text);
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/base/host_device.h"
+#include "common/base/c_linkage.h"
 
 // Keys are made with + 0.0f, so -0 does not occur; NaN neither.
 static inline uint32_t bsw_score_from_float(float key)

@@ -347,7 +347,7 @@ void bsw_device_free_host(bsw_device *device, void *address_of_pointer)
     memcpy(address_of_pointer, &data, sizeof data);
 }
 
-// Of memory, to the next cut.
+// Bytes of this memory up to the next cut.
 static size_t piece_bytes(const void *memory, size_t bytes)
 {
     size_t left = PIN_BYTES - (uintptr_t)memory % PIN_BYTES;

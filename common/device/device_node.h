@@ -19,7 +19,7 @@ struct bsw_device_node {
 // the device, or not where it is: then it hangs on the whole machine.
 int bsw_device_node_find(hwloc_topology_t topology, const char *bus_id, hwloc_bitmap_t out);
 
-// Of this machine. *out is {NULL} where the topology does not tell.
+// Finds the node of this machine. *out is {NULL} where the topology does not tell.
 void bsw_device_node_open(const char *bus_id, struct bsw_device_node *out);
 void bsw_device_node_close(struct bsw_device_node *node); // accepts {NULL}
 

@@ -289,15 +289,14 @@ static enum bsw_status parse_shards(const char *name, const Bsw__Manifest *messa
         }
         next += shard->num_rows;
         dropped += shard->dropped_rows;
-        out->shards[i] = (struct bsw_shard_entry){shard->first_row,
-                                                  shard->num_rows,
-                                                  shard->codes_bytes,
-                                                  shard->codes_digest,
-                                                  shard->vectors_bytes,
-                                                  shard->dropped_rows,
-                                                  0,
-                                                  message->lists ? shard->places : 0,
-                                                  shard->lists_digest};
+        out->shards[i] = (struct bsw_shard_entry){.first_row = shard->first_row,
+                                                  .num_rows = shard->num_rows,
+                                                  .codes_bytes = shard->codes_bytes,
+                                                  .codes_digest = shard->codes_digest,
+                                                  .vectors_bytes = shard->vectors_bytes,
+                                                  .dropped_rows = shard->dropped_rows,
+                                                  .num_places = message->lists ? shard->places : 0,
+                                                  .lists_digest = shard->lists_digest};
     }
     if (next != out->first_row + out->num_rows || dropped != out->dropped_rows) {
         return bad(name, "rows of the shards do not add up", err);

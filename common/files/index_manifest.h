@@ -11,18 +11,84 @@
 
 #include "common/base/c_linkage.h"
 #include "common/base/file.h"
+#include "common/base/memory.h"
+#include "common/base/status.h"
 #include "common/codes/code_layout.h"
 #include "common/codes/metric.h"
 #include "common/files/calibration.h"
-#include "common/files/known_answers.h"
-#include "common/files/manifest_codec.h"
 #include "common/rows/vectors.h"
 
 BSW_C_BEGIN
 
-// Of manifests: 2 with lists, which programs that know 1 alone must not take for a flat index; 3
-// with rows that are copied in the order of lists; 4 with any of both or none, and codes by a rule
-// that is newer than the codec.
+// What manifests and shard files must know of a codec; what it does is in shard/codecs/codec.h.
+
+struct bsw_manifest;
+struct bsw_codec_table; // shard/codecs/codec.h
+
+struct bsw_codec {
+    const char *name;
+
+    int has_affine;      // scale, tail and bias beside the codes of a row: keys are floats
+    int has_bytes;       // bytes in place of planes, offsets in place of biases: whole keys
+    int has_tables;      // bytes of product codes, of one bit a dimension; keys are floats: sums
+                         // of numbers of tables (kernels/table_scan)
+    uint32_t known_rule; // how its pinned queries are made: BSW_KNOWN_RULE
+    // The newest of its rules of coding (manifest->code_rule) that this program knows. 0: the one
+    // of format versions 1 to 3, which every program reads.
+    uint32_t code_rule;
+    // From this rule on its codes have no biases, since all would be 0; 0: no such rule.
+    uint32_t biasless_rule;
+
+    // Its own part of a manifest, which nobody else reads: manifest->part in memory, a message as
+    // bytes of field `part_field` of Manifest in the file. Without one field and functions are 0.
+    uint32_t part_field;
+    enum bsw_status (*pack_part)(const struct bsw_manifest *manifest, struct bsw_buffer *out,
+                                 struct bsw_error *err);
+    void (*free_part)(void *part); // accepts NULL
+
+    // The last step of parsing a manifest: takes the part's bytes (of an aligned copy; 0 bytes
+    // where the file has none), checks that metric, layout and source are what the codec can have,
+    // and sets what of the manifest is its own. BSW_ERROR_BAD_DATA names the file.
+    enum bsw_status (*parse_part)(const char *name, const void *data, size_t bytes,
+                                  struct bsw_manifest *manifest, struct bsw_error *err);
+
+    const struct bsw_codec_table *table;
+};
+
+static inline const char *bsw_codec_name(const struct bsw_codec *codec)
+{
+    return codec->name;
+}
+
+// Known answers of an index: a few queries that are pinned for ever (shard/codecs/pinned_queries.h)
+// and, for each shard, their best rows, found when it was encoded and kept in the manifest. Whoever
+// scans the shard later must find the same.
+
+// Stands for how queries are made and what is kept: answers by another rule are not looked at. Raw
+// answers had keys rounded to float32 once, by rule 1.
+#define BSW_KNOWN_RULE        1
+#define BSW_KNOWN_RULE_RAW    2
+#define BSW_KNOWN_RULE_TABLES 3
+#define BSW_KNOWN_QUERIES     4  // at most
+#define BSW_KNOWN_ROWS        32 // of each, fewer where the shard has fewer
+
+// Answers of one shard: lists one after another, each descending in the total order, candidates as
+// common/codes/result_order.h packs them.
+struct bsw_known_answers {
+    uint32_t num_queries; // 0: none
+    uint32_t num_rows;    // of each list
+    const uint64_t *best; // [num_queries][num_rows]; borrowed
+};
+
+// Length of a shard's lists: rows are those that were not dropped.
+static inline uint32_t bsw_known_rows(uint64_t num_rows)
+{
+    return num_rows < BSW_KNOWN_ROWS ? (uint32_t)num_rows : BSW_KNOWN_ROWS;
+}
+
+// Format versions of manifests: 2 has lists, which programs that know 1 alone must not take for a
+// flat index; 3 has rows that are copied in the order of lists; 4 may have either, and its codes
+// follow a rule that is newer than the codec.
 #define BSW_INDEX_FORMAT_VERSION   1
 #define BSW_LISTS_FORMAT_VERSION   2
 #define BSW_ORDERED_FORMAT_VERSION 3
@@ -93,7 +159,7 @@ struct bsw_manifest {
     uint32_t stage_dims;           // where a first stage may end; layout.dims: no stage
     int32_t scale_exponent;        // a stored scale is half * 2^scale_exponent
     int32_t tail_exponent;         // a stored tail is half * 2^tail_exponent
-    uint32_t code_rule;            // of the codec, which alone reads it: manifest_codec.h
+    uint32_t code_rule;            // of the codec, which alone reads it: struct bsw_codec
     float codec_number;            // a number that the codec alone reads
     void *part;                    // what else it alone reads, or NULL; owned: codec->free_part
 

@@ -12,7 +12,6 @@
 #include "common/base/fault_points.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
-#include "common/base/temporary_files.h"
 #include "common/job/new_file.h"
 #include "common/rows/hdf5_source.h"
 #include "common/rows/source_name.h"

@@ -51,7 +51,7 @@ enum bsw_status bsw_result_writer_put(bsw_result_writer *writer, uint64_t first_
                                       size_t num_queries, const int64_t *ids, const float *values,
                                       struct bsw_error *err);
 
-// Of the bytes that the last put wrote.
+// The digest of the bytes that the last put wrote.
 uint64_t bsw_result_writer_digest(const bsw_result_writer *writer);
 // Whether these queries, put with one call, have this digest in the file.
 enum bsw_status bsw_result_writer_check(bsw_result_writer *writer, uint64_t first_query,

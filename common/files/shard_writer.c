@@ -119,7 +119,7 @@ enum bsw_status bsw_shard_writer_read_block(const struct bsw_shard_writer *write
                             bsw_shard_block_bytes(&writer->shape, block), err);
 }
 
-// Of rows [first, first + count) of a .vectors file.
+// The digest of rows [first, first + count) of a .vectors file.
 static uint64_t digest_rows(const struct bsw_shard_writer *writer,
                             const struct bsw_list_order *order, const unsigned char *rows,
                             uint64_t first, size_t count)

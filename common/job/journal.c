@@ -502,7 +502,7 @@ void bsw_journal_close(bsw_journal **journal)
     bsw_free(journal);
 }
 
-// Of what is not stored yet that part alone which is trusted.
+// Commits the trusted part of what is not stored yet, and no more.
 static void commit_trusted(bsw_journal *journal)
 {
     if (journal->trusted_bytes <= journal->file_bytes || journal->failed != BSW_OK) return;

@@ -129,8 +129,8 @@ int bsw_journal_is_due(bsw_journal *journal);
 // Commits if it is due.
 enum bsw_status bsw_journal_commit_if_due(bsw_journal *journal, struct bsw_error *err);
 
-// Of the file once all that was appended is stored; more than BSW_JOURNAL_MAX_BYTES are not read
-// again.
+// Bytes of the file once all that was appended is stored; more than BSW_JOURNAL_MAX_BYTES are not
+// read again.
 uint64_t bsw_journal_bytes(bsw_journal *journal);
 // Whether there is a file: with one, --resume has something to go on with.
 int bsw_journal_is_stored(bsw_journal *journal);

@@ -64,7 +64,7 @@ static void explain(const struct mapping *mapping, struct bsw_error *err)
     if (is_known && bytes < atomic_load(&mapping->bytes))
         fail_shorter(mapping, bytes, err);
     else if (is_known)
-        bsw_fail(err, BSW_ERROR_IO, "%s: cannot read: a page of it is not to be had",
+        bsw_fail(err, BSW_ERROR_IO, "%s: the system could not read a page of this file",
                  mapping->path);
     else
         bsw_fail(err, BSW_ERROR_BAD_DATA,

@@ -20,8 +20,8 @@
 
 #include "common/base/status.h"
 
-// Of main: from the next file on, with the handler. A program of others that calls our library ends
-// as it likes.
+// Called by main: from the next file on, with the handler. A program of others that calls our
+// library ends as it likes.
 void bsw_mapped_files_watch(void);
 
 // `bytes` of the file in fd, from its beginning on, are mapped at `map`; path is copied, for

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/temporary_files.h"
+#include "common/base/file.h"
 
 enum bsw_status bsw_new_file_check(const char *path, int force, struct bsw_error *err)
 {

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/base/temporary_files.h"
-#include "common/job/caller.h"
+#include "common/base/file.h"
+#include "common/job/progress.h"
 #include "common/job/run_status.h"
 
 #define SAVE_NS     700000000

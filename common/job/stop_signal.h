@@ -12,7 +12,7 @@
 
 #include "common/base/status.h"
 
-// Of main, before any thread and before MPI: all threads to come leave the signals to this one.
+// Called by main before any thread and before MPI: all later threads leave the signals to this one.
 enum bsw_status bsw_stop_watch(struct bsw_error *err);
 // Rank 0 is the one that says why on stderr and writes STATUS.json.
 void bsw_stop_set_rank(int rank);
@@ -27,7 +27,7 @@ void bsw_stop_begin(void (*save)(void *context), void *context);
 // On return save does not run and will not, unless the process is about to end.
 void bsw_stop_end(void);
 
-// SIGUSR1 has come, or the thread's caller wants it (caller.h): begin nothing new. Any thread.
+// SIGUSR1 has come, or the thread's caller wants it (progress.h): begin nothing new. Any thread.
 int bsw_stop_is_asked(void);
 // "; --resume goes on" between bsw_stop_begin and bsw_stop_end, else "": the end of a message.
 const char *bsw_stop_hint(void);
@@ -58,7 +58,8 @@ struct bsw_stop_cause {
 // has its outcome, with that. Does not return.
 void bsw_stop_for(const struct bsw_stop_cause *cause) __attribute__((noreturn));
 
-// Who knows of the other ranks. All calls come with the lock held.
+// Who knows of the other ranks. All calls come with the lock held. One tenant: the heartbeat, which
+// is in common/net, a room that this one may not include.
 struct bsw_stop_observer {
     // Whether there is a cause by now. It is asked before a signal is obeyed, which mpirun may have
     // sent because of it, and by bsw_stop_hold, which does not return if there is one.

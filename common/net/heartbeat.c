@@ -100,7 +100,7 @@ static void find_broken(bsw_heartbeat *heartbeat, struct peer *peer)
         find_lost(heartbeat, peer, "is lost: its connection broke");
 }
 
-// Of rank 0 it is known that it prints what it ends with, and it prints for all others.
+// Takes how a peer ended. Rank 0 always prints what it ends with, and it prints for all others.
 static void take_end(bsw_heartbeat *heartbeat, const struct peer *peer)
 {
     struct end end;

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
-#include "common/base/host_name.h"
+#include "common/base/process.h"
 
 #define CONNECT_NS  ((int64_t)3000000000)  // of one address
 #define WELCOME_NS  ((int64_t)15000000000) // rank 0 may be paused, and its system has accepted
@@ -63,7 +63,7 @@ static void list_addresses(struct bsw_heartbeat_place *place)
     freeifaddrs(first);
 }
 
-// Of all addresses; for both families where the system has IPv6.
+// Listens on all addresses, for both families where the system has IPv6.
 static int bind_anywhere(uint32_t *port)
 {
     int no = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "common/base/host_name.h"
+#include "common/base/process.h"
 #include "common/base/status.h"
 
 #define BSW_HEARTBEAT_ADDRESS_BYTES 48

@@ -43,7 +43,8 @@ struct bsw_nccl_config {
 };
 
 // Every function but the first two and the last two may return BSW_NCCL_IN_PROGRESS with a
-// communicator that was made with blocking 0; get_async_error tells the outcome.
+// communicator that was made with blocking 0; get_async_error tells the outcome. One tenant: the
+// library that is found as the program runs, or its stand-in in tests.
 struct bsw_nccl_library {
     int (*get_version)(int *version);
     int (*get_unique_id)(struct bsw_nccl_unique_id *id);

@@ -98,11 +98,11 @@ enum bsw_status bsw_transport_open(bsw_transport *transport, struct bsw_error *e
 // MPI_Abort: the call does not return, so print the error before it. After a failed open, too.
 void bsw_transport_close(bsw_transport *transport, int failed);
 
-// Of a program that is not ours: over a duplicate of its communicator (MPI_Comm_c2f), by all ranks
-// of it, after its MPI_Init with MPI_THREAD_FUNNELED or more and before its MPI_Finalize. What a
-// launcher says is not looked at. Closing ends no process and no MPI: ranks wait for each other for
-// at most timeout_seconds, not at all with `failed` or a broken transport. BSW_ERROR_USAGE without
-// MPI.
+// Joins a program that is not ours: over a duplicate of its communicator (MPI_Comm_c2f), called by
+// all its ranks after its MPI_Init with MPI_THREAD_FUNNELED or more and before its MPI_Finalize.
+// What a launcher says is not looked at. Closing ends no process and no MPI: ranks wait for each
+// other for at most timeout_seconds, not at all with `failed` or a broken transport.
+// BSW_ERROR_USAGE without MPI.
 enum bsw_status bsw_transport_join(bsw_transport *transport, int comm, struct bsw_error *err);
 
 // Back ends, called by bsw_transport_open and _join. The local one may be used by itself; its
@@ -122,7 +122,7 @@ double bsw_transport_patience_seconds(const bsw_transport *transport);
 // 0: no watch. One error for all ranks.
 enum bsw_status bsw_transport_watch(bsw_transport *transport, double limit_seconds,
                                     struct bsw_error *err);
-// Of close: the end of the watch. Where the transport is broken the others end with its error,
+// Ends the watch; part of closing. Where the transport is broken the others end with its error,
 // which was printed here.
 void bsw_transport_unwatch(bsw_transport *transport);
 

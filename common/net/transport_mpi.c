@@ -162,7 +162,7 @@ static enum bsw_status read_header(struct mpi_state *state, struct incoming *inc
     if (header.magic != MAGIC || header.bytes > MAX_MESSAGE_BYTES ||
         inline_bytes != (is_inline ? header.bytes : 0)) {
         return bsw_fail(err, BSW_ERROR_PEER,
-                        "rank %d sent a header that makes no sense: is it the same program there?",
+                        "rank %d sent a malformed header: do all ranks run the same build?",
                         envelope->source);
     }
     envelope->message = (struct bsw_message){header.kind, header.epoch, header.batch, NULL};
@@ -381,8 +381,8 @@ static void close_mpi(bsw_transport *transport, int failed)
     alarm(0);
 }
 
-// Of a communicator that was joined: whatever happened, the process and its MPI go on. Where
-// messages may be under way, which MPI reads from or writes to these buffers, they stay for good.
+// Closes a communicator that was joined: whatever happened, the process and its MPI go on. While
+// messages may be under way, MPI reads from or writes to these buffers, so they stay for good.
 static void leave_mpi(bsw_transport *transport, int failed)
 {
     static struct mpi_state *left; // a chain, so that nothing counts as lost

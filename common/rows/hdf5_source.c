@@ -122,7 +122,8 @@ static enum bsw_status open_set(struct bsw_hdf5_rows *rows, const char *dataset,
     rows->set = H5Dopen2(rows->file, dataset, H5P_DEFAULT);
     if (rows->set < 0) return fail_in_library(rows->name, "no dataset that can be opened", err);
     if (!is_in_file(rows))
-        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: lies in another file", rows->name);
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: an external link: name the file it leads to",
+                        rows->name);
     rows->space = H5Dget_space(rows->set);
     rows->type = H5Dget_type(rows->set);
     if (rows->space < 0 || rows->type < 0)
@@ -136,7 +137,8 @@ static enum bsw_status open_set(struct bsw_hdf5_rows *rows, const char *dataset,
     rows->number_bytes = H5Tget_size(rows->type);
     // libhdf5 takes an integer of no bytes as it takes others.
     if (rows->number_bytes == 0)
-        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: numbers of no bytes", rows->name);
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: the type of its numbers has a size of 0",
+                        rows->name);
     rows->num_rows = lengths[0];
     rows->num_columns = lengths[1];
     if (rows->num_rows > 0 && rows->num_columns > 0) return BSW_OK;
@@ -437,7 +439,7 @@ static enum bsw_status describe_rows(struct bsw_hdf5_rows *rows, uint64_t file_b
     enum bsw_vector_type type;
     BSW_TRY(find_type(rows, &type, err));
     if (rows->num_columns > BSW_MAX_DIMS) {
-        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %llu dims, 1 to %d are possible", rows->name,
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %llu dims, must be 1 to %d", rows->name,
                         (unsigned long long)rows->num_columns, BSW_MAX_DIMS);
     }
     BSW_TRY(find_numbers(rows, file_bytes, &first_byte, err));

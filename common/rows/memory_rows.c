@@ -19,10 +19,10 @@ static enum bsw_status check(const struct bsw_memory_rows *rows, struct bsw_erro
     if (!rows->numbers)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: no array and no file", rows->name);
     if ((unsigned)rows->type >= BSW_VECTOR_INT32)
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: type %d is none of numbers", rows->name,
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: unknown type %d of numbers", rows->name,
                         (int)rows->type);
     if (rows->dims < 1 || rows->dims > BSW_MAX_DIMS)
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %u dims; 1 to %d is possible", rows->name,
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %u dims, must be 1 to %d", rows->name,
                         rows->dims, BSW_MAX_DIMS);
     if (rows->num_rows < 1) return bsw_fail(err, BSW_ERROR_USAGE, "%s: 0 rows", rows->name);
     if (rows->num_rows > SIZE_MAX ||

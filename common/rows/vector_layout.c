@@ -71,9 +71,8 @@ static int total_bytes(uint64_t num_rows, uint64_t dims, size_t number_bytes, ui
 static enum bsw_status check_dims(const struct head *head, uint64_t dims)
 {
     if (dims >= 1 && dims <= BSW_MAX_DIMS) return BSW_OK;
-    return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
-                    "%s: the header says %llu dims, 1 to %d are possible", head->name,
-                    (unsigned long long)dims, BSW_MAX_DIMS);
+    return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: the header says %llu dims, must be 1 to %d",
+                    head->name, (unsigned long long)dims, BSW_MAX_DIMS);
 }
 
 // The layout of rows without gaps, once shape and size of the file are found to agree.
@@ -113,7 +112,7 @@ static enum bsw_status parse_vecs(const struct head *head, enum bsw_vector_type 
     memcpy(&dims, head->data, sizeof dims);
     if (dims < 1 || dims > BSW_MAX_DIMS) {
         return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
-                        "%s: the first row says %d dims, 1 to %d are possible", head->name, dims,
+                        "%s: the first row says %d dims, must be 1 to %d", head->name, dims,
                         BSW_MAX_DIMS);
     }
     uint64_t stride = 4 + (uint64_t)dims * type_facts[type].bytes;
@@ -312,8 +311,8 @@ static enum bsw_status npy_shape(const struct head *head, const struct npy_heade
     enum bsw_vector_type type = BSW_VECTOR_FLOAT32;
     BSW_TRY(npy_type(head, header, &type));
     if (header->num_axes < 1 || header->num_axes > 2) {
-        return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: %zu axes, 1 or 2 are possible",
-                        head->name, header->num_axes);
+        return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: %zu axes, must be 1 or 2", head->name,
+                        header->num_axes);
     }
     if (header->is_fortran && header->num_axes == 2) {
         return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
@@ -344,7 +343,7 @@ static enum bsw_status parse_npy(const struct head *head, enum bsw_vector_type t
     if (first_byte > head->file_bytes) return fail_short(head, first_byte);
     if (first_byte > head->bytes) {
         return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
-                        "%s: a header of %llu bytes, %zu are possible", head->name,
+                        "%s: a header of %llu bytes, must be %zu at most", head->name,
                         (unsigned long long)first_byte, head->bytes);
     }
     struct literal in = {.start = (const char *)head->data,

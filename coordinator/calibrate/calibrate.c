@@ -9,12 +9,11 @@
 #include "common/net/message_kinds.h"
 #include "coordinator/calibrate/calibrate_count.h"
 #include "coordinator/calibrate/calibrate_rows.h"
-#include "coordinator/calibrate/calibrate_source.h"
 #include "coordinator/calibrate/calibrate_steps.h"
+#include "coordinator/job/answer_sink.h"
 #include "coordinator/job/different_rows.h"
 #include "coordinator/job/encode_journal.h"
 #include "coordinator/job/index_folder.h"
-#include "coordinator/job/memory_answers.h"
 #include "coordinator/search/recall_choice.h"
 #include "coordinator/search/search.h"
 #include "coordinator/truth/truth.h"
@@ -47,7 +46,7 @@ struct calibration {
     char queries[BSW_PATH_BYTES];
     struct bsw_calibrate_steps steps;
     struct bsw_search search;
-    // Of rank 0.
+    // On rank 0.
     struct bsw_index_folder folder;
     struct bsw_calibrate_rows rows;
     unsigned char *is_copy; // of the user's queries, which are those of one before
@@ -288,7 +287,8 @@ static enum bsw_status plan_steps(struct calibration *c, struct bsw_error *err)
     return bsw_transport_agree(c->transport, status, err);
 }
 
-// Of all queries the best candidates by key, as many as the largest oversample refines.
+// Opens a search for the best candidates of all queries by key, as many as the largest oversample
+// refines.
 static enum bsw_status open_search(struct calibration *c, struct bsw_error *err)
 {
     const struct bsw_calibrate_settings *s = &c->settings;
@@ -469,4 +469,34 @@ enum bsw_status bsw_calibrate_run(const struct bsw_calibrate_settings *settings,
     c.stats.seconds = bsw_clock_seconds() - started;
     *stats = c.stats;
     return status;
+}
+
+// ---- what it tells ------------------------------------------------------------------------------
+
+static void tell_copies(struct bsw_facts *facts, const struct bsw_calibrate_stats *stats)
+{
+    bsw_fact_integer(facts, "different_queries", stats->num_different, NULL);
+    if (stats->num_entries == 0) return;
+    if (stats->num_different < stats->num_wanted)
+        bsw_facts_say(facts, " (no more rows differ)");
+    else if (stats->num_wanted == 0 && stats->num_different < stats->num_queries)
+        bsw_facts_say(facts, " (%llu of them different)", (unsigned long long)stats->num_different);
+}
+
+void bsw_calibrate_facts(struct bsw_facts *facts, const struct bsw_calibrate_stats *stats)
+{
+    int has_table = stats->num_entries > 0;
+    bsw_facts_open_object(facts, "calibration");
+    bsw_fact_integer(facts, "queries", stats->num_queries,
+                     has_table ? "calibrated with %d queries" : NULL);
+    tell_copies(facts, stats);
+    bsw_fact_integer(facts, "k", stats->k, NULL);
+    bsw_fact_integer(facts, "searches", stats->num_searches, has_table ? ", %d searches" : NULL);
+    bsw_fact_real(facts, "seconds", stats->seconds, has_table ? " in %.2f s" : NULL);
+    bsw_fact_real(facts, "groundtruth_seconds", stats->truth_seconds, NULL);
+    bsw_fact_integer(facts, "entries", stats->num_entries, NULL);
+    bsw_fact_real(facts, "least_recall", stats->least_recall, has_table ? ": recall %.4f" : NULL);
+    bsw_fact_real(facts, "best_recall", stats->best_recall, has_table ? " to %.4f\n" : NULL);
+    if (!has_table) bsw_facts_say(facts, "too few rows for a table of recalls\n");
+    bsw_facts_close(facts);
 }

@@ -26,6 +26,7 @@
 #include "common/base/thread_pinning.h"
 #include "common/job/progress.h"
 #include "common/net/transport.h"
+#include "coordinator/job/facts.h"
 
 #define BSW_CALIBRATE_MOST_ROWS 1000000
 
@@ -42,7 +43,7 @@ struct bsw_calibrate_settings {
     struct bsw_progress *progress;            // rank 0, borrowed; NULL: nothing is shown
 };
 
-// Of rank 0.
+// What rank 0 measured.
 struct bsw_calibrate_stats {
     uint64_t num_queries, k; // that count
     uint64_t num_different;  // of the rows that were drawn, or of the user's queries
@@ -61,5 +62,12 @@ uint64_t bsw_calibrate_usual_rows(uint64_t num_rows);
 enum bsw_status bsw_calibrate_run(const struct bsw_calibrate_settings *settings,
                                   struct bsw_transport *transport,
                                   struct bsw_calibrate_stats *stats, struct bsw_error *err);
+
+// ---- what it tells ------------------------------------------------------------------------------
+
+// What a calibration has to say, for the commands that make one.
+
+// An object of the facts that are open; a line of text where there is a table.
+void bsw_calibrate_facts(struct bsw_facts *facts, const struct bsw_calibrate_stats *stats);
 
 #endif

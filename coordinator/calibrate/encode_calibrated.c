@@ -12,7 +12,7 @@
 
 // ---- numbers that would stop the table once the index is made ----
 
-// Of a file of queries, read in blocks.
+// A file of queries, read in blocks.
 struct query_check {
     const bsw_vectors *queries;
     const struct bsw_encode_table *table;

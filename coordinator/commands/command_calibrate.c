@@ -3,7 +3,6 @@
 // have (coordinator/calibrate/calibrate.h).
 #include "coordinator/calibrate/calibrate.h"
 
-#include "coordinator/calibrate/calibrate_facts.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/facts.h"
 

@@ -2,8 +2,8 @@
 // encode: makes an index of codes from a vector file (coordinator/encode/encode_index.h).
 #include <string.h>
 
-#include "common/base/process_memory.h"
-#include "coordinator/calibrate/calibrate_facts.h"
+#include "common/base/process.h"
+#include "coordinator/calibrate/calibrate.h"
 #include "coordinator/calibrate/encode_calibrated.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/facts.h"

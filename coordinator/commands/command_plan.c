@@ -7,7 +7,6 @@
 
 #include "coordinator/encode/encode_lists.h"
 #include "coordinator/job/command.h"
-#include "coordinator/plan/plan_device_tables.h"
 #include "coordinator/plan/plan_lists.h"
 #include "coordinator/plan/plan_report.h"
 #include "coordinator/search/search_settings.h"

@@ -1,13 +1,267 @@
 // SPDX-License-Identifier: Apache-2.0
 // search: rank 0 reads queries and writes answers, every rank serves its shards.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/commands/search_report.h"
 #include "coordinator/job/command.h"
 #include "coordinator/search/result_sink.h"
 #include "coordinator/search/search.h"
-#include "coordinator/search/selection_settings.h"
+#include "coordinator/search/search_settings.h"
+
+// ---- what it tells ----
+
+// What moves queries and survivors between the ranks.
+static const char *link_name(const struct bsw_search *search)
+{
+    return search->link ? "nccl" : "mpi";
+}
+
+static void tell_job(struct bsw_facts *facts, const struct bsw_search *search,
+                     const struct bsw_search_stats *stats)
+{
+    const struct bsw_manifest *manifest = &search->manifest;
+    bsw_fact_integer(facts, "queries", search->queries.num_queries, "%d queries");
+    bsw_fact_integer(facts, "k", search->settings.k, ", k %d");
+    bsw_fact_integer(facts, "L", bsw_search_num_candidates(search), ", L %d");
+    bsw_fact_real(facts, "oversample", search->settings.oversample, NULL);
+    bsw_fact_integer(facts, "rows", manifest->num_rows, " over %d rows");
+    bsw_fact_integer(facts, "dims", bsw_manifest_row_dims(manifest), " x %d dims");
+    bsw_fact_integer(facts, "shards", manifest->num_shards, NULL);
+    bsw_fact_text(facts, "codec", bsw_codec_name(manifest->codec), " (%s");
+    bsw_fact_text(facts, "metric", bsw_metric_name(manifest->metric), ", %s)");
+    bsw_fact_integer(facts, "query_bits", search->settings.query_bits, NULL);
+    bsw_fact_real(facts, "queries_per_second", stats->queries_per_second, ": %.4g queries/s");
+    bsw_fact_real(facts, "seconds", stats->seconds, ", %.3f s\n");
+}
+
+static void tell_lists(struct bsw_facts *facts, const struct bsw_search *search,
+                       const struct bsw_search_stats *stats)
+{
+    const struct bsw_search_settings *settings = &search->settings;
+    const struct bsw_calibration *table = &search->manifest.calibration;
+    double asked = search->options.request.recall;
+    bsw_fact_integer(facts, "lists", search->manifest.lists.count, ", %d lists");
+    bsw_fact_integer(facts, "probe", settings->probe.probe, NULL);
+    bsw_fact_real(facts, "probe_ratio", settings->probe.ratio, NULL);
+    bsw_fact_integer(facts, "scan_dims", settings->probe.scan_dims, NULL);
+    bsw_fact_real(facts, "lists_a_query", stats->lists_a_query, " (%.1f a query)");
+    bsw_fact_real(facts, "rows_a_query", stats->rows_a_query, NULL);
+    if (asked > 0) bsw_fact_real(facts, "recall_asked", asked, NULL);
+    if (settings->recall_calibrated == 0) return;
+    bsw_fact_real(facts, "recall_calibrated", settings->recall_calibrated, ", recall %.4f");
+    bsw_fact_integer(facts, "calibrated_k", table->k, " at k %d");
+    bsw_fact_text(facts, "calibrated_by", bsw_calibration_source_name(table->source), " of its %s");
+}
+
+// What tables that have entries within a radius alone add to the report.
+static void tell_selection(struct bsw_facts *facts, const struct bsw_search_settings *settings,
+                           const struct bsw_search_stats *stats)
+{
+    const struct bsw_selection_settings *s = &settings->selection;
+    bsw_fact_text(facts, "entries", "radius", ", entries within a %s");
+    if (isinf(s->scale))
+        bsw_fact_text(facts, "radius_scale", "inf", " x %s");
+    else
+        bsw_fact_real(facts, "radius_scale", (double)s->scale, " x %g");
+    bsw_fact_text(facts, "mode", bsw_selection_mode_name(s->mode), ", mode %s");
+    bsw_fact_text(facts, "miss", bsw_selection_miss_name(s), NULL);
+    bsw_fact_text(facts, "radii", bsw_radii_kind_name(s->radii), NULL);
+    bsw_fact_text(facts, "entries_by", s->finder->name, NULL);
+    bsw_fact_flag(facts, "hit_time", s->has_hit_time, NULL);
+    bsw_fact_integer(facts, "entries_all", stats->selection.num_entries, NULL);
+    bsw_fact_integer(facts, "entries_computed", stats->selection.num_computed, NULL);
+    bsw_fact_integer(facts, "entries_within", stats->selection.num_within, NULL);
+    bsw_fact_real(facts, "entries_share", stats->entries_share, ", %.3f of entries");
+    bsw_fact_real(facts, "lookups_share", stats->lookups_share,
+                  stats->selection.num_lookups > 0 ? ", %.3f of look-ups" : NULL);
+}
+
+static void tell_way(struct bsw_facts *facts, const struct bsw_search *search,
+                     const struct bsw_search_stats *stats, const char *pin)
+{
+    const struct bsw_search_settings *settings = &search->settings;
+    const struct bsw_search_request *request = &search->options.request;
+    bsw_fact_integer(facts, "ranks", (uint64_t)search->transport->num_ranks, "%d ranks");
+    bsw_fact_integer(facts, "threads", (uint64_t)settings->num_threads, " x %d threads");
+    bsw_fact_text(facts, "pin", pin, NULL);
+    bsw_fact_text(facts, "device", stats->device_kind, NULL);
+    bsw_fact_text(facts, "level", stats->level, ", level %s");
+    bsw_fact_text(facts, "scan", stats->scan, ", scan %s");
+    if (search->manifest.codec->has_tables)
+        bsw_fact_text(facts, "table", bsw_table_name(settings->table), " of %s");
+    if (settings->selection.is_on) tell_selection(facts, settings, stats);
+    if (search->manifest.lists.count > 0) tell_lists(facts, search, stats);
+    bsw_fact_text(facts, "select", bsw_search_select_name(request->select), ", select %s");
+    int is_on_host = settings->merge_place == BSW_MERGE_ON_HOST;
+    bsw_fact_text(facts, "merge", bsw_search_merge_name(settings), ", merge %s");
+    bsw_fact_text(facts, "merge_on", is_on_host ? "cpu" : stats->device_kind, NULL);
+    bsw_fact_text(facts, "refine", bsw_search_refine_name(search), ", refine %s");
+    bsw_fact_integer(facts, "batch", settings->batch, ", batch %d\n");
+    bsw_fact_integer(facts, "repeat", search->run.repeat, NULL);
+    bsw_fact_integer(facts, "extra_distance", settings->extra_distance, NULL);
+    if (settings->queue.length > 0) {
+        bsw_fact_integer(facts, "items", settings->queue.items, NULL);
+        bsw_fact_integer(facts, "queue_length", settings->queue.length, NULL);
+    }
+    bsw_fact_flag(facts, "exclude_self", request->exclude_self, NULL);
+}
+
+static void tell_phases(struct bsw_facts *facts, const struct bsw_search_times *t)
+{
+    const struct {
+        const char *name;
+        double seconds;
+        int may_overlap;
+    } phases[] = {{"encode", t->encode, 1}, {"broadcast", t->broadcast, 0},
+                  {"scan", t->scan, 0},     {"merge", t->merge, 0},
+                  {"refine", t->refine, 0}, {"finish", t->finish, 1},
+                  {"write", t->write, 1}};
+    bsw_facts_say(facts, "\n  phase       seconds\n");
+    bsw_facts_open_object(facts, "seconds_by_phase");
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        int is_beside = phases[i].may_overlap && t->overlapped > 0, is_said = phases[i].seconds > 0;
+        if (is_said) bsw_facts_say(facts, "  %-10s", phases[i].name);
+        bsw_fact_real(facts, phases[i].name, phases[i].seconds, is_said ? " %8.3f" : NULL);
+        if (is_said) bsw_facts_say(facts, "%s\n", is_beside ? "  beside the scan" : "");
+    }
+    bsw_facts_close(facts);
+    bsw_fact_real(facts, "overlapped_seconds", t->overlapped, NULL);
+}
+
+static void tell_device(struct bsw_facts *facts, const struct bsw_device_report *d)
+{
+    bsw_facts_open_object(facts, "device");
+    bsw_fact_text(facts, "label", d->label, NULL);
+    bsw_fact_text(facts, "name", d->name, NULL);
+    bsw_fact_text(facts, "note", d->note[0] ? d->note : NULL, NULL);
+    bsw_fact_integer(facts, "used_bytes", d->used_bytes, NULL);
+    bsw_fact_integer(facts, "copied_bytes", d->figures.counts.copied_bytes, NULL);
+    bsw_fact_integer(facts, "samples", d->figures.counts.num_samples, NULL);
+    bsw_fact_integer(facts, "segments", d->figures.counts.num_segments, NULL);
+    bsw_fact_integer(facts, "overflows", d->figures.counts.num_overflows, NULL);
+    bsw_fact_integer(facts, "shorts", d->figures.counts.num_shorts, NULL);
+    bsw_fact_integer(facts, "hits", d->figures.counts.num_hits, NULL);
+    bsw_fact_integer(facts, "launches", d->figures.counts.num_launches, NULL);
+    bsw_fact_integer(facts, "waits", d->figures.counts.num_waits, NULL);
+    bsw_fact_integer(facts, "graphs", d->figures.counts.num_graphs, NULL);
+    bsw_fact_text(facts, "graphs_note", d->figures.graph_note[0] ? d->figures.graph_note : NULL,
+                  NULL);
+    bsw_fact_integer(facts, "raw_bytes", d->figures.raw_bytes, NULL);
+    bsw_fact_integer(facts, "gathered_bytes", d->figures.gathered_bytes, NULL);
+    bsw_fact_integer(facts, "batch_allocations", d->figures.batch_allocations, NULL);
+    bsw_facts_close(facts);
+}
+
+static void tell_rank(struct bsw_facts *facts, const struct bsw_search *search, int rank,
+                      int is_slowest)
+{
+    const struct bsw_search_rank *r = &search->ranks[rank];
+    char resident[32];
+    bsw_format_bytes((double)(r->memory_bytes + r->mapped_bytes), resident, sizeof resident);
+    bsw_facts_open_object(facts, NULL);
+    bsw_fact_integer(facts, "rank", (uint64_t)rank, "  %4d");
+    bsw_fact_integer(facts, "units", r->num_units, "  %6d");
+    bsw_fact_real(facts, "load_seconds", r->load_seconds, " %8.3f");
+    bsw_fact_real(facts, "scan_seconds", r->scan_seconds, " %8.3f");
+    bsw_fact_real(facts, "refine_seconds", r->refine_seconds, "  %8.3f");
+    if (search->manifest.lists.count > 0)
+        bsw_fact_real(facts, "coarse_seconds", r->coarse_seconds, NULL);
+    bsw_fact_bytes(facts, "scanned_bytes", r->scanned_bytes, "  %10s");
+    bsw_fact_bytes(facts, "resident_bytes", r->resident_bytes, NULL);
+    bsw_fact_bytes(facts, "resident_memory_bytes", r->grown_bytes, NULL);
+    bsw_fact_bytes(facts, "memory_bytes", r->memory_bytes, NULL);
+    bsw_facts_say(facts, "  %10s", resident);
+    bsw_fact_bytes(facts, "mapped_bytes", r->mapped_bytes, "  %12s");
+    bsw_facts_say(facts, "%s\n", is_slowest ? "  slowest" : "");
+    tell_device(facts, &r->device);
+    bsw_facts_close(facts);
+}
+
+static void say_devices(struct bsw_facts *facts, const struct bsw_search *search)
+{
+    bsw_facts_say(facts, "\nlink: %s (%s)\n", link_name(search), search->link_note);
+    bsw_facts_say(facts,
+                  "\n  rank  device                                    memory  copied in blocks\n");
+    for (int rank = 0; rank < search->transport->num_ranks; rank++) {
+        const struct bsw_device_report *d = &search->ranks[rank].device;
+        char device[96], used[32], copied[32];
+        snprintf(device, sizeof device, "%s %s", d->label, d->name);
+        bsw_format_bytes((double)d->used_bytes, used, sizeof used);
+        bsw_format_bytes((double)d->figures.counts.copied_bytes, copied, sizeof copied);
+        bsw_facts_say(facts, "  %4d  %-36s %11s  %16s\n", rank, device, used, copied);
+    }
+}
+
+static void tell_ranks(struct bsw_facts *facts, const struct bsw_search *search,
+                       const struct bsw_search_stats *stats)
+{
+    int num_ranks = search->transport->num_ranks;
+    bsw_facts_say(
+        facts,
+        "\n  rank  shards   load s   scan s  refine s     scanned    resident  of it mapped\n");
+    bsw_facts_open_list(facts, "per_rank");
+    for (int rank = 0; rank < num_ranks; rank++)
+        tell_rank(facts, search, rank, rank == stats->slowest_rank && num_ranks > 1);
+    bsw_facts_close(facts);
+    bsw_fact_integer(facts, "slowest_rank", (uint64_t)stats->slowest_rank, NULL);
+    bsw_fact_text(facts, "link", link_name(search), NULL);
+    bsw_fact_text(facts, "link_note", search->link_note, NULL);
+    for (int rank = 0; rank < num_ranks; rank++) {
+        const char *note = search->ranks[rank].device.note;
+        const char *graph_note = search->ranks[rank].device.figures.graph_note;
+        if (note[0]) bsw_facts_say(facts, "rank %d is on its CPU: %s\n", rank, note);
+        if (graph_note[0])
+            bsw_facts_say(facts, "rank %d does without graphs: %s\n", rank, graph_note);
+    }
+    if (strcmp(stats->device_kind, "cpu") != 0) say_devices(facts, search);
+}
+
+static void tell_checks(struct bsw_facts *facts, const struct bsw_search *search)
+{
+    const struct bsw_self_check *check = &search->service.check;
+    if (!search->settings.is_checked) {
+        bsw_fact_text(facts, "self_checks", NULL, NULL);
+        return;
+    }
+    bsw_facts_open_object(facts, "self_checks");
+    bsw_fact_integer(facts, "known_answers", search->manifest.num_known, NULL);
+    bsw_fact_integer(facts, "passed", search->batches.checks.num_passed + 2, NULL);
+    bsw_fact_integer(facts, "answers", check->num_answers, NULL);
+    bsw_fact_integer(facts, "keys", check->num_keys, NULL);
+    bsw_fact_real(facts, "check_seconds", check->seconds, NULL);
+    bsw_facts_close(facts);
+}
+
+// pin: --pin; out: the result.
+static void report(const struct bsw_search *search, enum bsw_facts_form form, const char *pin,
+                   const char *out)
+{
+    const struct bsw_search_stats stats = bsw_search_stats(search);
+    uint64_t num_done = search->parts.num_done;
+    struct bsw_facts facts;
+    bsw_facts_begin(&facts, form, NULL);
+    tell_job(&facts, search, &stats);
+    tell_way(&facts, search, &stats, pin);
+    tell_phases(&facts, &search->batches.times);
+    tell_ranks(&facts, search, &stats);
+    bsw_fact_integer(&facts, "survivors", stats.num_survivors, NULL);
+    bsw_fact_bytes(&facts, "received_bytes", stats.received_bytes, NULL);
+    bsw_fact_integer(&facts, "resumed_queries", num_done,
+                     num_done > 0 ? "\nresumed: %d queries were done before\n" : NULL);
+    bsw_fact_real(&facts, "stopped_share", stats.stopped_share, NULL);
+    if (stats.stopped_share > 0)
+        bsw_facts_say(&facts, "\nfirst stage: stopped %.4g %% of all rows\n",
+                      100 * stats.stopped_share);
+    bsw_fact_integer(&facts, "rescanned_queries", stats.num_rescanned, NULL);
+    tell_checks(&facts, search);
+    bsw_fact_integer(&facts, "empty_places", stats.num_empty,
+                     stats.num_empty > 0 ? "\n%d places stayed empty (id -1): fewer rows than k "
+                                           "were found\n"
+                                         : NULL);
+    bsw_facts_say(&facts, "\nresults: %s\n", out);
+    bsw_facts_end(&facts, BSW_OK);
+}
 
 struct search_options {
     struct bsw_common_options common;
@@ -205,8 +459,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     enum bsw_status status = bsw_search_open(&search, transport, &o->search, err);
     if (status == BSW_OK) status = bsw_search_run(&search, &o->run, err);
     if (status == BSW_OK && transport->rank == 0)
-        bsw_search_report(&search, bsw_common_facts_form(&o->common), o->common.pin,
-                          o->result.path);
+        report(&search, bsw_common_facts_form(&o->common), o->common.pin, o->result.path);
     bsw_search_close(&search);
     bsw_result_sink_close(&o->result, status);
     return status;

@@ -7,8 +7,8 @@
 #include "common/job/journal.h"
 #include "coordinator/encode/encode_index.h"
 
-// Of rank 0. manifest: what is known before anything is trained: source, metric, the number of
-// lists and whether codes are of residuals. input_digest: of the rows
+// Called on rank 0. manifest: what is known before anything is trained: source, metric, the number
+// of lists and whether codes are of residuals. input_digest: of the rows
 // (coordinator/job/same_input.h).
 enum bsw_status bsw_encode_fields_make(const struct bsw_encode_settings *settings,
                                        const struct bsw_manifest *manifest,

@@ -7,8 +7,8 @@
 #include <xxhash.h>
 
 #include "common/base/clock.h"
-#include "common/base/file_limit.h"
-#include "common/base/temporary_files.h"
+#include "common/base/file.h"
+#include "common/base/process.h"
 #include "common/job/stop_signal.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"

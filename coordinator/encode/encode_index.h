@@ -50,7 +50,7 @@ struct bsw_encode_settings {
         *table_of; // what a table of recalls will be made of, afterwards; NULL: there is none
     struct bsw_device_choice device; // text NULL: auto
     enum bsw_cpu_level level;
-    int checks_codes;                    // measures what they find of a sample: code_check.h
+    int checks_codes;                    // measures what they find of a sample: code_recall.h
     struct bsw_progress *progress;       // rank 0, borrowed; NULL: nothing is shown
     const struct bsw_job_events *events; // borrowed, or NULL
 };

@@ -13,7 +13,7 @@
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
-#include "coordinator/job/list_facts.h"
+#include "coordinator/job/index_facts.h"
 #include "shard/lists/training_journal.h"
 
 #define BSW_LISTS_AUTO UINT64_MAX

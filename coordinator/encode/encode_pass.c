@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/file_limit.h"
 #include "common/base/parts.h"
+#include "common/base/process.h"
 #include "common/job/stop_signal.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "shard/codecs/device_encode_run.h"
 
-// Of all shards.
+// Blocks of all shards together.
 static uint64_t num_blocks(const struct bsw_encode_pass *pass)
 {
     return pass->first_blocks[pass->manifest->num_shards];
@@ -126,7 +126,7 @@ static int compare_numbers(const void *a, const void *b)
     return number < other ? -1 : number > other;
 }
 
-// Of the blocks without a record this rank's share, in order.
+// Takes this rank's share of the blocks without a record, in order.
 static void take_unrecorded(struct bsw_encode_pass *pass, const struct bsw_encode_block *blocks,
                             size_t count)
 {
@@ -174,7 +174,7 @@ static enum bsw_status share_blocks(struct bsw_encode_pass *pass, struct bsw_err
 
 // ---- coding ----
 
-// Of a commit of the journal. A file that is closed was synced before.
+// Runs before a commit of the journal. A file that is closed was synced before.
 static enum bsw_status sync_files(void *context, struct bsw_error *err)
 {
     const struct bsw_encode_pass *pass = context;

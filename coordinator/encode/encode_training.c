@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/encode/encode_training.h"
 
-#include "coordinator/encode/code_check.h"
+#include "coordinator/encode/code_recall.h"
 
 // A sample of residuals finds its rows' centroids.
 static enum bsw_status open_assigner(const struct bsw_encode_training *training,

@@ -20,7 +20,7 @@ struct bsw_encode_training {
     const struct bsw_codec_model *model;
     enum bsw_cpu_level level;
     struct bsw_progress *progress;
-    int checks_codes;      // sets manifest->check: code_check.h
+    int checks_codes;      // sets manifest->check: code_recall.h
     int chooses_residuals; // else as the manifest says
 };
 

@@ -149,7 +149,7 @@ static enum bsw_status check_folder(const struct bsw_command_files *files, struc
 
 // ---- outputs among themselves ----
 
-// Of a file that does not exist: its folder, and *name in it.
+// Finds a file, or, if it does not exist, its folder, and *name in it.
 static int find_place(const char *path, struct stat *facts, const char **name)
 {
     char folder[BSW_PATH_BYTES];

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/host_name.h"
 #include "common/base/memory.h"
+#include "common/base/process.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/job/option_table.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/base/temporary_files.h"
+#include "common/base/file.h"
 #include "common/files/shard_writer.h"
 #include "coordinator/job/encode_journal.h"
 #include "shard/codecs/codec.h"

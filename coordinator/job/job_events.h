@@ -9,7 +9,7 @@
 
 #include "common/base/status.h"
 
-// Any function may be NULL.
+// Any function may be NULL. One tenant: commands; without it, as in the library, nothing is told.
 struct bsw_job_events {
     // Rank 0: the output at path is this job's from here on, which counts its work in `unit`. NULL
     // and "": the job failed and left nothing there, which cannot fail.
@@ -21,8 +21,8 @@ struct bsw_job_events {
     enum bsw_status (*complete)(struct bsw_error *err);
 };
 
-// Of a command: how the run ended, then the outcome of the process (common/job/run_status.h,
-// stop_signal.h).
+// The events of a command: how the run ended, then the outcome of the process
+// (common/job/run_status.h, stop_signal.h).
 extern const struct bsw_job_events bsw_command_events;
 
 // events may be NULL.

@@ -31,8 +31,8 @@ static enum bsw_status check_range(const struct bsw_option *option, const char *
                                    const char *text, double value, struct bsw_error *err)
 {
     if (value >= option->min && value <= option->max) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "%s %s: %.10g to %.10g is possible", what, text,
-                    option->min, option->max);
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s %s: must be %.10g to %.10g", what, text, option->min,
+                    option->max);
 }
 
 // Options of a table one by one, those of its groups in their place.

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "common/base/number_parse.h"
+
 enum bsw_status bsw_setting_choice(const char *option, const char *choices, const char *text,
                                    unsigned *out, struct bsw_error *err)
 {
@@ -17,14 +19,16 @@ enum bsw_status bsw_setting_choice(const char *option, const char *choices, cons
         }
         place++;
     }
-    return bsw_fail(err, BSW_ERROR_USAGE, "--%s '%s' is none of %s", option, text, choices);
+    char words[BSW_CHOICES_BYTES];
+    return bsw_fail(err, BSW_ERROR_USAGE, "unknown --%s '%s': use %s", option, text,
+                    bsw_choices_text(choices, words));
 }
 
 enum bsw_status bsw_setting_number(const char *option, double value, double least, double most,
                                    struct bsw_error *err)
 {
     if (value >= least && value <= most) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %.10g: %.10g to %.10g is possible", option, value,
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %.10g: must be %.10g to %.10g", option, value,
                     least, most);
 }
 
@@ -32,7 +36,7 @@ enum bsw_status bsw_setting_count(const char *option, uint64_t value, uint64_t l
                                   struct bsw_error *err)
 {
     if (value >= least && value <= most) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %llu: %llu to %llu is possible", option,
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %llu: must be %llu to %llu", option,
                     (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
 }
 

@@ -28,8 +28,8 @@ struct bsw_sidecar {
     uint32_t lists, probe, scan_dims;
     double probe_ratio, recall_calibrated;
     int is_self_excluded; // row i is not in the answer of query i
-    // Of the queries: their digest (query_digest.h), 0 if unknown, and the first one's number in
-    // its file, when read only with has_first_query.
+    // The queries' digest (same_input.h), 0 if unknown, and the number of the first one in its
+    // file, when read only with has_first_query.
     uint64_t queries_digest, first_query;
     int has_first_query;
 };

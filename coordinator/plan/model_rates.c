@@ -193,7 +193,7 @@ static int is_same_code(const struct bsw_rates_code *a, const struct bsw_rates_c
            a->query_bits == b->query_bits && a->parts == b->parts;
 }
 
-// Of a progressive scan the one in full.
+// The full scan that a progressive one replaces.
 static enum bsw_scan_kind full_kind(enum bsw_scan_kind kind)
 {
     return bsw_scan_is_matrix(kind) ? BSW_SCAN_MATRIX : BSW_SCAN_PLANES;

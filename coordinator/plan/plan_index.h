@@ -55,11 +55,11 @@ enum bsw_status bsw_plan_index_make(const struct bsw_plan_settings *settings, ui
                                     struct bsw_plan_index *out, struct bsw_error *err);
 void bsw_plan_index_deinit(struct bsw_plan_index *index);
 
-// Of a raw row; 0: none are kept.
+// Bytes of a raw row; 0: none are kept.
 size_t bsw_plan_vector_bytes(const struct bsw_plan_settings *settings);
 
-// Of so many queries as they travel to every rank: codes, scales, vectors, or what raw has in their
-// place.
+// Bytes of so many queries as they travel to every rank: codes, scales, vectors, or what raw has in
+// their place.
 size_t bsw_plan_batch_bytes(const struct bsw_plan_index *index, uint64_t num_queries);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { SHAPE = 5 };
 
-// Of a list with so many rows on average.
+// Bundles of a list whose average length is `mean` rows.
 static double expected_bundles(double mean)
 {
     if (mean > 1000) return mean / BSW_BUNDLE_ROWS + 0.5;

@@ -30,7 +30,7 @@ struct bsw_plan_lists {
 // Places of so many rows of a shard; no lists: 0, as in its entry.
 uint64_t bsw_plan_places(uint64_t num_rows, uint32_t num_lists);
 
-// Of an index that has lists. threads >= 1.
+// What a search of an index that has lists looks at. threads >= 1.
 void bsw_plan_lists_make(const struct bsw_plan_settings *settings,
                          const struct bsw_plan_index *index, uint64_t num_ranks, uint64_t threads,
                          double rate, struct bsw_plan_lists *out);

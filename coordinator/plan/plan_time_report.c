@@ -175,7 +175,7 @@ static void say_code(struct bsw_facts *facts, const char *before, const struct b
     if (code->keep > 0) bsw_facts_say(facts, ", L %g", code->keep);
 }
 
-// Of a rate the factor, if it was scaled; else 1.
+// The factor by which a rate was scaled; 1 if it was not.
 static double factor_of(const struct bsw_rates_scaling *s, size_t rate)
 {
     double factor = bsw_rate_get(&s->factors, rate);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/word_list.h"
+#include "common/base/number_parse.h"
 #include "coordinator/job/option_table.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/product_codes.h"
@@ -17,8 +17,7 @@ static enum bsw_status parse_count(const char *word, uint64_t *out, struct bsw_e
 {
     BSW_TRY(bsw_count_parse("--ranks", word, out, err));
     if (*out >= 1 && *out <= BSW_PLAN_MAX_RANKS) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--ranks %s: 1 to %d is possible", word,
-                    BSW_PLAN_MAX_RANKS);
+    return bsw_fail(err, BSW_ERROR_USAGE, "--ranks %s: must be 1 to %d", word, BSW_PLAN_MAX_RANKS);
 }
 
 static enum bsw_status add_ranks(uint64_t count, uint64_t *ranks, size_t *num_ranks,

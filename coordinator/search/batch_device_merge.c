@@ -9,8 +9,8 @@
 #include "kernels/gpu_select/gpu_select.h"
 
 #define ALIGNMENT ((size_t)256)
-// Of the device's memory what a merge takes at most, and in any case: more queries at a time make
-// for fewer and longer transfers, and these are long enough.
+// A merge takes at most this part of the device's memory, and at most so many bytes: more queries
+// at a time make for fewer and longer transfers, and these are long enough.
 #define MEMORY_PART 8
 #define MOST_BYTES  ((size_t)1 << 30)
 
@@ -202,6 +202,7 @@ struct group {
     struct bsw_batch_device_merge *merge;
     const struct bsw_shard_service *service;
     size_t num_queries; // of the batch
+    uint64_t keep;
     struct range queries, own;
     struct bsw_device_transfer *sends, *receives;
     size_t num_sends, num_receives;
@@ -322,7 +323,7 @@ static enum bsw_status queue_merge(const struct group *group, struct bsw_error *
         .first_rows = (uint64_t *)(void *)(memory + plan->first_rows),
         .num_queries = num,
         .num_shards = num_spans,
-        .keep = merge->needs.keep};
+        .keep = group->keep};
     const struct bsw_device_lists keys = {.num_queries = num,
                                           .capacity = (uint32_t)plan->list_items,
                                           .items = (uint64_t *)(void *)(memory + plan->key_items),
@@ -364,7 +365,7 @@ static enum bsw_status wait_for(const struct bsw_batch_device_merge *merge, stru
                        : bsw_device_wait(merge->device, BSW_QUEUE_LINK, what, err);
 }
 
-// Of the group's queries, to the device that merges; there to cuts.
+// Brings the candidates of the group's queries to the device that merges; there they become cuts.
 static enum bsw_status run_group(struct group *group, struct bsw_cut *cuts, struct bsw_error *err)
 {
     struct bsw_batch_device_merge *merge = group->merge;
@@ -392,7 +393,7 @@ static enum bsw_status run_group(struct group *group, struct bsw_cut *cuts, stru
 
 static enum bsw_status run(struct bsw_batch_device_merge *merge,
                            const struct bsw_shard_service *service, size_t num_queries,
-                           struct bsw_cut *cuts, struct bsw_error *err)
+                           uint64_t keep, struct bsw_cut *cuts, struct bsw_error *err)
 {
     struct bsw_device_transfer *transfers =
         (struct bsw_device_transfer *)(void *)merge->transfers.data;
@@ -403,6 +404,7 @@ static enum bsw_status run(struct bsw_batch_device_merge *merge,
             .merge = merge,
             .service = service,
             .num_queries = num_queries,
+            .keep = keep,
             .queries = {first, num_queries - first < step ? num_queries : first + step},
             .sends = transfers,
             .receives = transfers + half};
@@ -414,10 +416,10 @@ static enum bsw_status run(struct bsw_batch_device_merge *merge,
 // Other ranks have begun, or will: what fails here must reach them.
 enum bsw_status bsw_batch_device_merge_run(struct bsw_batch_device_merge *merge,
                                            const struct bsw_shard_service *service,
-                                           size_t num_queries, struct bsw_cut *cuts,
+                                           size_t num_queries, uint64_t keep, struct bsw_cut *cuts,
                                            struct bsw_error *err)
 {
-    enum bsw_status status = run(merge, service, num_queries, cuts, err);
+    enum bsw_status status = run(merge, service, num_queries, keep, cuts, err);
     if (status == BSW_OK || merge->transport->broken != BSW_OK) return status;
     return bsw_transport_raise(merge->transport, status, err);
 }

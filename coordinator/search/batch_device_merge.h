@@ -69,10 +69,11 @@ enum bsw_status bsw_batch_device_merge_check(const struct bsw_batch_device_merge
                                              size_t num_queries, struct bsw_error *err);
 
 // All ranks call it once all have agreed that they come here, with the counts: exchange: all ranks;
-// gather: rank 0. cuts [num_queries]: filled in by exchange on all ranks, by gather on rank 0.
+// gather: rank 0. keep: of each query, at most that of the needs. cuts [num_queries]: filled in by
+// exchange on all ranks, by gather on rank 0.
 enum bsw_status bsw_batch_device_merge_run(struct bsw_batch_device_merge *merge,
                                            const struct bsw_shard_service *service,
-                                           size_t num_queries, struct bsw_cut *cuts,
+                                           size_t num_queries, uint64_t keep, struct bsw_cut *cuts,
                                            struct bsw_error *err);
 
 #endif

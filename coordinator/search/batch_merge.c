@@ -25,7 +25,7 @@ void bsw_batch_merge_deinit(struct bsw_batch_merge *merge)
 
 // ---- finding each query's parts ----
 
-enum payload_kind { PAYLOAD_HISTOGRAM, PAYLOAD_CANDIDATES, PAYLOAD_SURVIVORS };
+enum payload_kind { PAYLOAD_CANDIDATES, PAYLOAD_SURVIVORS };
 
 // A payload while it is read.
 struct cursor {
@@ -50,19 +50,12 @@ static struct bsw_part *part_of(const struct bsw_batch_merge *merge, size_t quer
            shard;
 }
 
-// Histogram and candidate payloads hold a query after the other, each with its count.
-static int read_list(struct cursor *cursor, enum payload_kind kind, struct bsw_part *part)
+// Candidates are a query after the other, each with its count.
+static int read_list(struct cursor *cursor, struct bsw_part *part)
 {
     uint64_t count;
     const void *head = take(cursor, 1, sizeof count);
     if (!head) return 0;
-    if (kind == PAYLOAD_HISTOGRAM) { // the head stays with the counts
-        uint32_t bins[2];
-        memcpy(bins, head, sizeof bins);
-        part->items = head;
-        part->count = bins[1];
-        return take(cursor, bins[1], sizeof(uint64_t)) != NULL;
-    }
     memcpy(&count, head, sizeof count);
     part->items = take(cursor, count, sizeof(struct bsw_ranked));
     part->count = (size_t)count;
@@ -93,7 +86,7 @@ static int read_unit(const struct bsw_batch_merge *merge, struct cursor *cursor,
     bsw_assignment_queries(merge->assignment, slice, merge->num_queries, &first, &last);
     if (kind == PAYLOAD_SURVIVORS) return read_survivors(merge, cursor, shard, first, last);
     for (size_t q = first; q < last; q++) {
-        if (!read_list(cursor, kind, part_of(merge, q, shard))) return 0;
+        if (!read_list(cursor, part_of(merge, q, shard))) return 0;
     }
     return 1;
 }
@@ -155,52 +148,11 @@ static size_t most_items(const struct bsw_batch_merge *merge)
     return most;
 }
 
-// ---- histogram ----
-
-static uint32_t limit_of_query(const struct bsw_batch_merge *merge, size_t query, uint64_t *counts,
-                               size_t num_bins)
-{
-    memset(counts, 0, num_bins * sizeof *counts);
-    for (uint32_t shard = 0; shard < merge->assignment->num_shards; shard++) {
-        const struct bsw_part *part = part_of(merge, query, shard);
-        uint32_t head[2];
-        memcpy(head, part->items, sizeof head);
-        const unsigned char *values = (const unsigned char *)part->items + sizeof head;
-        for (size_t b = 0; b < part->count && head[0] + b < num_bins; b++) {
-            uint64_t count;
-            memcpy(&count, values + b * sizeof count, sizeof count);
-            counts[head[0] + b] += count;
-        }
-    }
-    uint64_t sum = 0;
-    size_t distance = 0;
-    uint64_t k = bsw_search_histogram_rows(&merge->settings);
-    while (distance < num_bins && (sum += counts[distance]) < k) distance++;
-    uint64_t largest = distance + merge->settings.extra_distance;
-    if (largest > num_bins - 1) largest = num_bins - 1;
-    return bsw_score_from_integer((int32_t)((int64_t)(num_bins - 1) - 2 * (int64_t)largest));
-}
-
-enum bsw_status bsw_merge_histograms(struct bsw_batch_merge *merge,
-                                     const struct bsw_buffer *payloads, size_t num_queries,
-                                     uint32_t *limits, struct bsw_error *err)
-{
-    size_t num_bins =
-        (size_t)bsw_layout_dot_limit(&merge->manifest->layout, merge->settings.query_bits) + 1;
-    BSW_TRY(find_parts(merge, payloads, num_queries, PAYLOAD_HISTOGRAM, err));
-    BSW_TRY(bsw_buffer_reserve(&merge->scratch, num_bins * sizeof(uint64_t), err));
-    for (size_t q = 0; q < num_queries; q++) {
-        limits[q] = limit_of_query(merge, q, (uint64_t *)(void *)merge->scratch.data, num_bins);
-    }
-    return BSW_OK;
-}
-
 // ---- candidates ----
 
 static struct bsw_cut cut_gathered(const struct bsw_batch_merge *merge, struct bsw_ranked *entries,
-                                   size_t count, struct bsw_ranked *scratch)
+                                   size_t count, size_t keep, struct bsw_ranked *scratch)
 {
-    size_t keep = (size_t)merge->settings.keep;
     if (count < keep) return bsw_keep_all();
     merge->merge->best_ranked(entries, count, keep, BSW_RANKED_BY_KEY, scratch);
     return (struct bsw_cut){bsw_ranked_key(&entries[keep - 1]), 0, entries[keep - 1].row};
@@ -222,7 +174,8 @@ static uint32_t shard_of_row(const struct bsw_manifest *manifest, uint64_t row)
 // Sum over shards of the largest listed place so far: a lower bound of how many rows are as good.
 // Returns 0 if the places of a shard do not rise.
 static int cut_ladder(const struct bsw_batch_merge *merge, struct bsw_ranked *entries, size_t count,
-                      uint32_t *places, struct bsw_ranked *scratch, struct bsw_cut *cut)
+                      size_t keep, uint32_t *places, struct bsw_ranked *scratch,
+                      struct bsw_cut *cut)
 {
     uint64_t reached = 0;
     memset(places, 0, merge->manifest->num_shards * sizeof *places);
@@ -234,7 +187,7 @@ static int cut_ladder(const struct bsw_batch_merge *merge, struct bsw_ranked *en
         if (place <= places[shard]) return 0;
         reached += place - places[shard];
         places[shard] = place;
-        if (reached >= merge->settings.keep) {
+        if (reached >= keep) {
             *cut = (struct bsw_cut){bsw_ranked_key(&entries[i]), 0, entries[i].row};
             return 1;
         }
@@ -244,7 +197,8 @@ static int cut_ladder(const struct bsw_batch_merge *merge, struct bsw_ranked *en
 
 enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
                                      const struct bsw_buffer *payloads, size_t num_queries,
-                                     struct bsw_cut *cuts, struct bsw_error *err)
+                                     const struct bsw_scan_round *round, struct bsw_cut *cuts,
+                                     struct bsw_error *err)
 {
     uint32_t num_shards = merge->assignment->num_shards;
     BSW_TRY(find_parts(merge, payloads, num_queries, PAYLOAD_CANDIDATES, err));
@@ -260,18 +214,32 @@ enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
             memcpy(entries + count, part->items, part->count * sizeof *entries);
             count += part->count;
         }
-        if (merge->settings.is_ladder) {
-            if (!cut_ladder(merge, entries, count, (uint32_t *)(void *)(scratch + most), scratch,
-                            &cuts[q])) {
+        if (round->is_ladder) {
+            if (!cut_ladder(merge, entries, count, round->keep,
+                            (uint32_t *)(void *)(scratch + most), scratch, &cuts[q])) {
 #pragma omp atomic write
                 is_good = 0;
             }
         } else {
-            cuts[q] = cut_gathered(merge, entries, count, scratch);
+            cuts[q] = cut_gathered(merge, entries, count, round->keep, scratch);
         }
     }
     if (is_good) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_PEER, "a rank listed candidates whose places do not rise");
+}
+
+void bsw_limits_of_cuts(const struct bsw_batch_merge *merge, const struct bsw_cut *cuts,
+                        size_t num_queries, uint32_t *limits)
+{
+    int64_t least =
+        -(int64_t)bsw_layout_dot_limit(&merge->manifest->layout, merge->settings.query_bits);
+    for (size_t q = 0; q < num_queries; q++) {
+        // dot = most - 2 * distance (XFBQ, Eq. 7); where fewer rows than K are, all are wanted.
+        int64_t dot = bsw_score_to_integer(cuts[q].score);
+        dot -= 2 * (int64_t)merge->settings.extra_distance;
+        if (cuts[q].row == UINT64_MAX || dot < least) dot = least;
+        limits[q] = bsw_score_from_integer((int32_t)dot);
+    }
 }
 
 // ---- survivors ----

@@ -40,17 +40,18 @@ void bsw_batch_merge_deinit(struct bsw_batch_merge *merge);
 
 // payloads [num_ranks], of the batch's num_queries queries.
 
-// Histograms of all shards to limits: the score of distance D_K + extra, D_K the smallest distance
-// at which the summed counts reach k, or k + 1 with exclude_self (Algorithm 1, line 16).
-enum bsw_status bsw_merge_histograms(struct bsw_batch_merge *merge,
-                                     const struct bsw_buffer *payloads, size_t num_queries,
-                                     uint32_t *limits, struct bsw_error *err);
-
 // Candidates of all shards to cuts: gather: the keep-th best of all; ladder: the first listed row,
 // in the total order, up to which the listed places count to keep.
 enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
                                      const struct bsw_buffer *payloads, size_t num_queries,
-                                     struct bsw_cut *cuts, struct bsw_error *err);
+                                     const struct bsw_scan_round *round, struct bsw_cut *cuts,
+                                     struct bsw_error *err);
+
+// Cuts of the first of two rounds to limits of the second: the score of distance D_K + extra, D_K
+// that of the last row within the cut (XFBQ, Algorithm 1, line 16). No distance is larger than that
+// of the least limit.
+void bsw_limits_of_cuts(const struct bsw_batch_merge *merge, const struct bsw_cut *cuts,
+                        size_t num_queries, uint32_t *limits);
 
 // Survivors of all shards to the answer: the best keep by key (with exclude_self the best keep - 1
 // but for the query's own row), of those the best k by exact value (or key), unfilled places -1 and

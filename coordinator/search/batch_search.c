@@ -4,14 +4,13 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/job/caller.h"
 #include "common/job/mapped_files.h"
+#include "common/job/progress.h"
 #include "common/job/stop_signal.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 
-static const char *const names[BSW_NUM_EXCHANGES] = {"a batch",    "histograms", "limits",
-                                                     "candidates", "cuts",       "survivors"};
+static const char *const names[BSW_NUM_EXCHANGES] = {"a batch", "candidates", "cuts", "survivors"};
 
 const char *bsw_exchange_name(enum bsw_exchange exchange)
 {
@@ -91,7 +90,7 @@ static void note_exchange(struct bsw_batch_search *search, enum bsw_exchange exc
     cost->bytes += bytes;
 }
 
-// Of what rank 0 sends to all others.
+// Bytes that rank 0 sends to all others together.
 static uint64_t spread_bytes(const struct bsw_batch_search *search, size_t bytes)
 {
     return (uint64_t)bytes * (uint64_t)(search->transport->num_ranks - 1);
@@ -148,26 +147,6 @@ static enum bsw_status spread(struct bsw_batch_search *search, enum bsw_exchange
     return BSW_OK;
 }
 
-static enum bsw_status find_limits(struct bsw_batch_search *search, size_t num_queries,
-                                   struct bsw_error *err)
-{
-    double since = bsw_clock_seconds();
-    size_t bytes = num_queries * sizeof(uint32_t);
-    enum bsw_status status = bsw_shard_service_histogram(search->service, &search->own, err);
-    BSW_TRY(gather(search, BSW_EXCHANGE_HISTOGRAMS, status, err));
-    if (search->transport->rank == 0) {
-        status = bsw_buffer_reserve(&search->limits, bytes, err);
-        if (status == BSW_OK) {
-            search->limits.bytes = bytes;
-            status = bsw_merge_histograms(&search->merge, search->payloads, num_queries,
-                                          (uint32_t *)(void *)search->limits.data, err);
-        }
-    }
-    status = spread(search, BSW_EXCHANGE_LIMITS, &search->limits, bytes, status, err);
-    search->times.histogram += lap(&since);
-    return status;
-}
-
 static enum bsw_status make_cuts_room(struct bsw_batch_search *search, size_t num_queries,
                                       struct bsw_error *err)
 {
@@ -178,13 +157,13 @@ static enum bsw_status make_cuts_room(struct bsw_batch_search *search, size_t nu
 }
 
 static enum bsw_status merge_on_host(struct bsw_batch_search *search, size_t num_queries,
-                                     struct bsw_error *err)
+                                     const struct bsw_scan_round *round, struct bsw_error *err)
 {
     enum bsw_status status = BSW_OK;
     if (search->transport->rank == 0) {
         status = make_cuts_room(search, num_queries, err);
         if (status == BSW_OK)
-            status = bsw_merge_candidates(&search->merge, search->payloads, num_queries,
+            status = bsw_merge_candidates(&search->merge, search->payloads, num_queries, round,
                                           (struct bsw_cut *)(void *)search->cuts.data, err);
     }
     return spread(search, BSW_EXCHANGE_CUTS, &search->cuts, num_queries * sizeof(struct bsw_cut),
@@ -210,13 +189,13 @@ static enum bsw_status settle_counts(struct bsw_batch_search *search, size_t num
 }
 
 static enum bsw_status merge_on_devices(struct bsw_batch_search *search, size_t num_queries,
-                                        struct bsw_error *err)
+                                        const struct bsw_scan_round *round, struct bsw_error *err)
 {
     struct bsw_batch_device_merge *merge = search->device_merge;
     BSW_TRY(settle_counts(search, num_queries, err));
     uint64_t before = merge->received_bytes;
     double since = bsw_clock_seconds();
-    BSW_TRY(bsw_batch_device_merge_run(merge, search->service, num_queries,
+    BSW_TRY(bsw_batch_device_merge_run(merge, search->service, num_queries, round->keep,
                                        (struct bsw_cut *)(void *)search->cuts.data, err));
     note_exchange(search, BSW_EXCHANGE_CANDIDATES, 0, lap(&since), merge->received_bytes - before);
     if (merge->needs.place == BSW_MERGE_ON_ALL_DEVICES) return BSW_OK;
@@ -224,31 +203,45 @@ static enum bsw_status merge_on_devices(struct bsw_batch_search *search, size_t 
                   BSW_OK, err);
 }
 
-// Of the batch that the service has.
-static void scan(struct bsw_batch_search *search, struct bsw_batch_work *work)
+// Scans for the batch that the service has.
+static void scan(struct bsw_batch_search *search, struct bsw_batch_work *work,
+                 const struct bsw_scan_round *round)
 {
     double since = bsw_clock_seconds();
-    const uint32_t *limits = search->service->settings.is_histogram
-                                 ? (const uint32_t *)(void *)search->limits.data
-                                 : NULL;
     work->is_scanned = 1;
-    work->status = bsw_shard_service_scan(search->service, limits, &search->own, &work->error);
+    work->status = bsw_shard_service_scan(search->service, round, &search->own, &work->error);
     search->times.scan += lap(&since);
 }
 
 static enum bsw_status find_cuts(struct bsw_batch_search *search, struct bsw_batch_work *work,
-                                 struct bsw_error *err)
+                                 const struct bsw_scan_round *round, struct bsw_error *err)
 {
-    if (!work->is_scanned) scan(search, work);
+    if (!work->is_scanned) scan(search, work, round);
     if (work->status != BSW_OK && err) *err = work->error;
     double since = bsw_clock_seconds();
     enum bsw_status status = gather(search, BSW_EXCHANGE_CANDIDATES, work->status, err);
     search->times.scan += lap(&since);
     BSW_TRY(status);
     status = (search->device_merge ? merge_on_devices
-                                   : merge_on_host)(search, work->queries.num_queries, err);
+                                   : merge_on_host)(search, work->queries.num_queries, round, err);
     search->times.merge += lap(&since);
     return status;
+}
+
+// Limits by a round of their own, which every rank has from its cuts.
+static enum bsw_status find_limits(struct bsw_batch_search *search, struct bsw_batch_work *work,
+                                   struct bsw_error *err)
+{
+    const struct bsw_scan_round first = bsw_first_round(&search->service->settings);
+    size_t num_queries = work->queries.num_queries;
+    BSW_TRY(find_cuts(search, work, &first, err));
+    work->status =
+        bsw_buffer_reserve(&search->limits, num_queries * sizeof(uint32_t), &work->error);
+    work->is_scanned = work->status != BSW_OK; // to be agreed on with the next candidates
+    if (work->status == BSW_OK)
+        bsw_limits_of_cuts(&search->merge, (const struct bsw_cut *)(void *)search->cuts.data,
+                           num_queries, (uint32_t *)(void *)search->limits.data);
+    return BSW_OK;
 }
 
 static enum bsw_status refine(struct bsw_batch_search *search, struct bsw_error *err)
@@ -303,8 +296,9 @@ static void begin(struct bsw_batch_search *search, struct bsw_batch_work *work, 
 static void end_scan(struct bsw_batch_search *search, struct bsw_batch_work *work)
 {
     if (work->status != BSW_OK || search->service->settings.is_histogram) return;
+    const struct bsw_scan_round round = bsw_last_round(&search->service->settings, NULL);
     bsw_shard_service_return(search->service, &work->queries);
-    scan(search, work);
+    scan(search, work, &round);
 }
 
 static enum bsw_status run_phases(struct bsw_batch_search *search, struct bsw_batch_work *work,
@@ -315,9 +309,12 @@ static enum bsw_status run_phases(struct bsw_batch_search *search, struct bsw_ba
         return agree(search, work->status, err);
     }
     bsw_shard_service_return(search->service, &work->queries);
-    if (search->service->settings.is_histogram)
-        BSW_TRY(find_limits(search, work->queries.num_queries, err));
-    BSW_TRY(find_cuts(search, work, err));
+    int is_histogram = search->service->settings.is_histogram;
+    if (is_histogram) BSW_TRY(find_limits(search, work, err));
+    const struct bsw_scan_round last =
+        bsw_last_round(&search->service->settings,
+                       is_histogram ? (const uint32_t *)(void *)search->limits.data : NULL);
+    BSW_TRY(find_cuts(search, work, &last, err));
     if (work->queries.is_check_due) note_check(&search->checks, 1);
     return refine(search, err);
 }
@@ -518,7 +515,6 @@ enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct b
 
 uint64_t bsw_batch_search_received_bytes(const struct bsw_batch_search *search)
 {
-    return search->exchanges[BSW_EXCHANGE_HISTOGRAMS].bytes +
-           search->exchanges[BSW_EXCHANGE_CANDIDATES].bytes +
+    return search->exchanges[BSW_EXCHANGE_CANDIDATES].bytes +
            search->exchanges[BSW_EXCHANGE_SURVIVORS].bytes;
 }

@@ -33,15 +33,13 @@
 // Wall time of rank 0 by phase, in seconds; every wait for other ranks is in the phase it happens
 // in. encode, finish and write are batch_pipeline.h's.
 struct bsw_search_times {
-    double encode, broadcast, histogram, scan, merge, refine, finish, write;
+    double encode, broadcast, scan, merge, refine, finish, write;
     double overlapped; // the part of encode, finish and write that ran beside the other phases
 };
 
-// What travels for a batch, in this order; histograms and limits with histogram selection alone.
+// What travels for a batch, in this order; with histogram selection candidates and cuts twice.
 enum bsw_exchange {
     BSW_EXCHANGE_QUERIES,
-    BSW_EXCHANGE_HISTOGRAMS,
-    BSW_EXCHANGE_LIMITS,
     BSW_EXCHANGE_CANDIDATES,
     BSW_EXCHANGE_CUTS,
     BSW_EXCHANGE_SURVIVORS,
@@ -49,7 +47,7 @@ enum bsw_exchange {
 };
 const char *bsw_exchange_name(enum bsw_exchange exchange);
 
-// Of rank 0, over all batches; a part of the phase that the exchange is in.
+// What an exchange cost rank 0, over all batches; a part of the phase that the exchange is in.
 struct bsw_exchange_cost {
     double wait_seconds; // for other ranks to be ready: the agreement before
     double seconds;      // then, until all that comes to rank 0 is here, or all it sends is sent

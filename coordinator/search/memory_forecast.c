@@ -4,7 +4,7 @@
 #include "coordinator/search/batch_link.h"
 #include "coordinator/search/merge_choice.h"
 
-// Of each rank the link; then where candidates meet, and with what memory.
+// Forecasts the link of each rank; then where candidates meet, and with what memory.
 static void forecast_merge(const struct bsw_manifest *manifest,
                            const struct bsw_search_outlook *outlook,
                            const struct bsw_assignment *assignment,

@@ -26,7 +26,7 @@ bsw_merge_needs(const struct bsw_manifest *manifest, const struct bsw_assignment
                                            .place = settings->merge_place};
 }
 
-// Of free device memory what a merge may count with; 0 where the rank's candidates would take too
+// How much free device memory a merge may count with; 0 where the rank's candidates would take too
 // much of it, or codes of an index with lists would have to come in blocks for it.
 size_t bsw_merge_room(const struct bsw_manifest *manifest,
                       const struct bsw_search_settings *settings,

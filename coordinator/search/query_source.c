@@ -7,7 +7,7 @@
 
 #include "bitsweep.pb-c.h"
 #include "coordinator/job/metric_choice.h"
-#include "coordinator/job/query_digest.h"
+#include "coordinator/job/same_input.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/encode/raw_codes.h"
 #include "shard/codecs/codec.h"
@@ -25,7 +25,7 @@ static size_t num_threads(const struct bsw_query_source *source)
     return source->num_threads > 0 ? (size_t)source->num_threads : 1;
 }
 
-// Of one thread, a multiple of the alignment.
+// Scratch of one thread, a multiple of the alignment.
 static size_t scratch_bytes(const struct bsw_query_source *source)
 {
     return bsw_query_scratch_bytes(source->manifest);

@@ -24,7 +24,7 @@ struct bsw_query_source {
     enum bsw_cpu_level level;
     uint64_t num_queries;
     uint64_t digest;         // of all their numbers as they are stored, and the number of the first
-    uint64_t numbers_digest; // query_digest.h
+    uint64_t numbers_digest; // same_input.h
     int num_threads;         // to code with; 0 is 1
     int has_no_addends;      // keys are counts, to which nothing is added
     int is_check_due;        // to be said with the next batch

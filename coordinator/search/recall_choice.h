@@ -13,12 +13,13 @@
 #define BSW_REFINED_ROWS 64
 #define BSW_ROW_DIMS     32
 
-// Of an entry of the table with its own oversample, or another.
+// What a search by this entry of the table costs, with its own oversample or another.
 double bsw_recall_cost(const struct bsw_calibration *table,
                        const struct bsw_calibration_entry *entry, double oversample);
 
-// The entry of least cost that reaches `recall`; oversample 0: with its own, else it is said, and
-// only entries that need no more count. The first of equals. NULL: there is none.
+// The entry of least cost that reaches `recall`, the first of equals; NULL: there is none.
+// oversample 0: each entry with its own; else with the one given, and only entries that need no
+// more count.
 const struct bsw_calibration_entry *bsw_recall_cheapest(const struct bsw_calibration *table,
                                                         double recall, double oversample);
 

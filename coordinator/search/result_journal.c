@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "common/base/file.h"
-#include "common/base/temporary_files.h"
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
 
@@ -82,7 +81,7 @@ static enum bsw_status find_parts(struct bsw_result_journal *result,
     return BSW_OK;
 }
 
-// Of a stop: from a thread that is no one else's.
+// Runs at a stop, in a thread of its own.
 static void save(void *context)
 {
     struct bsw_result_journal *result = context;

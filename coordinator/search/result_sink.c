@@ -5,7 +5,7 @@
 #include "common/job/stop_signal.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/index_folder.h"
-#include "coordinator/search/selection_settings.h"
+#include "coordinator/search/search_settings.h"
 
 static void add_selection(const struct bsw_selection_settings *selection,
                           struct bsw_journal_fields *fields)
@@ -21,7 +21,7 @@ static void add_selection(const struct bsw_selection_settings *selection,
         bsw_journal_field_text(fields, "hit-time", selection->finder->name);
 }
 
-// Of lists or dimensions; 0: all of them, which is what the option says then.
+// Adds a limit on lists or dimensions; 0: all of them, which is what the option says then.
 static void add_limit(struct bsw_journal_fields *fields, const char *name, uint64_t limit)
 {
     if (limit > 0)

@@ -7,7 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/median.h"
-#include "common/base/process_memory.h"
+#include "common/base/process.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/job/same_input.h"
@@ -43,7 +43,7 @@ static enum bsw_status prepare(struct bsw_search *search, struct bsw_error *err)
                                       &search->model, err);
 }
 
-// Of the index, and of what its table made of the request: a manifest may get another table while
+// Digests the index, and what its table made of the request: a manifest may get another table while
 // searches begin.
 static uint64_t input_digest(const struct bsw_search *search)
 {
@@ -224,7 +224,7 @@ static struct bsw_search_rank report_rank(const struct bsw_search *search)
         .scanned_bytes = work->scanned_bytes,
         .resident_bytes = service->resident_bytes,
         .grown_bytes = service->grown_bytes,
-        // Of a file of /proc, which takes as long as a query.
+        // Read from a file of /proc, which takes as long as a query.
         .memory_bytes = search->run.is_followed ? 0 : bsw_process_memory_bytes(),
         .mapped_bytes = search->run.is_followed ? 0 : bsw_process_mapped_bytes(),
         .num_units = service->num_units,

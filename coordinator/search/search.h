@@ -45,7 +45,7 @@ struct bsw_search_options {
 struct bsw_search;
 
 // Where the answers of a search go, and what else is told on the way. A sink of answers alone
-// (coordinator/job/memory_answers.h) is one; result_sink.h is a file that can be resumed.
+// (coordinator/job/answer_sink.h) is one; result_sink.h is a file that can be resumed.
 //
 // All ranks give one, with the same functions. Apart from open, a sink of another rank than 0 is
 // not called. answers.take is necessary and gets those of the last pass, in order, possibly from
@@ -113,7 +113,7 @@ struct bsw_search {
     struct bsw_shard_service service;
     struct bsw_batch_search batches;
     int is_loaded;
-    // Of the last run.
+    // The last run.
     struct bsw_search_run run;
     struct bsw_query_source queries;
     struct bsw_search_parts parts;
@@ -124,7 +124,7 @@ struct bsw_search {
     struct bsw_search_rank *ranks;    // [num_ranks]
 };
 
-// Of rank 0, after a run.
+// On rank 0, after a run.
 struct bsw_search_stats {
     double seconds;        // of the median pass
     uint64_t num_searched; // queries of a pass
@@ -136,8 +136,8 @@ struct bsw_search_stats {
     uint64_t num_rescanned; // queries that a shard scanned twice
     double rows_a_query, lists_a_query;  // looked at; lists of an index that has some
     struct bsw_selection_work selection; // of all ranks and passes
-    // Of tables by radius: entries within; those whose distance was computed; look-ups that find
-    // one within, sampled, 0 without lists.
+    // Shares of tables by radius: entries within; those whose distance was computed; look-ups that
+    // find one within, sampled, 0 without lists.
     double entries_share, computed_share, lookups_share;
     const char *scan, *level;
     const char *device_kind; // "cpu", or the kind of the devices; "mixed" where ranks differ

@@ -40,7 +40,7 @@ enum bsw_search_select bsw_search_select_of(const char *name);
 enum bsw_entries_choice { BSW_ENTRIES_ALL, BSW_ENTRIES_RADIUS };
 #define BSW_ENTRIES_CHOICES "all|radius"
 
-// Of BSW_ENTRIES_RADIUS; 0 or "": nothing was said, which is the first word, or 1.
+// Used with BSW_ENTRIES_RADIUS. 0 and "" mean the default: the first word, scale 1.
 struct bsw_selection_request {
     enum bsw_entries_choice choice;
     double radius_scale; // infinity too
@@ -64,16 +64,16 @@ struct bsw_search_request {
     struct bsw_selection_request entries; // of codes with radii
     enum bsw_search_select select;
     struct bsw_queue_options queue; // of BSW_SELECT_QUEUE
-    // Of BSW_SELECT_HISTOGRAM: what is added to D_K, at most so many candidates, and the rows that
+    // For BSW_SELECT_HISTOGRAM: what is added to D_K, at most so many candidates, and the rows that
     // D_K reaches (0: k).
     uint64_t extra_distance, max_candidates, histogram_k;
     enum bsw_search_merge
         merge;        // AUTO: on several ranks exchange, or ladder without linked devices
     uint64_t batch;   // queries at a time, at most
     int exclude_self; // row i is not in the answer of query i
-    // Of an index with lists: at most so many a query (BSW_PROBE_ALL: all), and none further away
+    // For an index with lists: at most so many a query (BSW_PROBE_ALL: all), and none further away
     // than this times the yardstick of coarse_search.h. Or the recall that is asked for: the
-    // cheapest entry of the index's table that reaches it says probe, ratio and, unless that is
+    // cheapest entry of the index's table that reaches it gives probe, ratio and, unless that is
     // given, oversample. All 0: BSW_SEARCH_RECALL, or the best that the table has; without a table
     // all lists.
     uint64_t probe;
@@ -103,5 +103,26 @@ const char *bsw_search_merge_name(const struct bsw_search_settings *settings);
 // Candidates to refine: k * oversample, rounded up, at most num_rows. k in 1 .. BSW_SEARCH_MAX_K,
 // oversample 1 or more.
 uint64_t bsw_search_keep(uint64_t k, double oversample, uint64_t num_rows);
+
+// ---- entries of tables --------------------------------------------------------------------------
+
+// --entries and what belongs to it, made valid.
+
+// Settles the request for an index whose codes have tables; has_table: --table was given. An
+// impossible request is BSW_ERROR_USAGE in one line that names the option.
+enum bsw_status bsw_selection_settle(const struct bsw_selection_request *asked,
+                                     const struct bsw_manifest *manifest, const char *index,
+                                     int has_table, struct bsw_selection_settings *out,
+                                     struct bsw_error *err);
+// For codes without tables: anything asked for is BSW_ERROR_USAGE.
+enum bsw_status bsw_selection_refuse(const struct bsw_selection_request *asked, const char *codec,
+                                     struct bsw_error *err);
+
+// "0.5", "inf" to a scale of radii.
+enum bsw_status bsw_radius_scale_parse(const char *text, double *out, struct bsw_error *err);
+
+const char *bsw_selection_mode_name(enum bsw_selection_mode mode);
+const char *bsw_radii_kind_name(enum bsw_radii_kind kind);
+const char *bsw_selection_miss_name(const struct bsw_selection_settings *settings); // of --miss
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/base/word_list.h"
+#include "common/base/number_parse.h"
 #include "common/codes/code_layout.h"
 #include "coordinator/encode/encode_lists.h"
 #include "coordinator/job/option_table.h"

@@ -8,7 +8,6 @@
 #include "common/rows/vectors.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/metric_choice.h"
-#include "coordinator/job/query_digest.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/job/sidecar.h"
 #include "coordinator/sweep/sweep_folder.h"

@@ -7,7 +7,7 @@
 
 #include "coordinator/sweep/sweep_step.h"
 
-// Of rank 0; bsw_sweep_outcome_deinit frees.
+// What rank 0 measured; bsw_sweep_outcome_deinit frees.
 struct bsw_sweep_outcome {
     struct bsw_sweep_points points;
     uint64_t num_resumed; // points of this grid that the journal had

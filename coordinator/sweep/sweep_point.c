@@ -299,7 +299,6 @@ static void add_measures(const struct bsw_sweep_run *run, const struct bsw_sweep
         {"build_memory_bytes", number_of(index, "peak_memory_bytes")},
         {"encode_seconds", t->encode},
         {"broadcast_seconds", t->broadcast},
-        {"histogram_seconds", t->histogram},
         {"scan_seconds", t->scan},
         {"merge_seconds", t->merge},
         {"refine_seconds", t->refine},

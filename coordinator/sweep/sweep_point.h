@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a sweep measures, point by point, on rank 0.
 //
-// Of k true neighbours a point loses some at three places. With L = k * oversample candidates:
+// A point loses some of k true neighbours at three places. With L = k * oversample candidates:
 //   ceiling   k-recall@L of the best L by code (threshold selection, no refinement)
 //   selected  the same with the point's selection
 //   recall    k-recall@k of the refined answer

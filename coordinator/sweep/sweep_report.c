@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/base/cpu_model.h"
+#include "common/base/cpu_level.h"
 
 int bsw_sweep_index_note(const char *name, const json_t *index, char *text, size_t bytes)
 {

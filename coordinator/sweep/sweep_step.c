@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "common/base/process_memory.h"
+#include "common/base/process.h"
 #include "common/job/stop_signal.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"

@@ -61,7 +61,6 @@ const struct bsw_sweep_column bsw_sweep_columns[] = {
      "most memory of the process while it encoded; of several ranks, the first's"},
     {"encode_seconds", 4, 0, "seconds of an average pass: coding queries"},
     {"broadcast_seconds", 4, 0, "sending them"},
-    {"histogram_seconds", 4, 0, "counting distances"},
     {"scan_seconds", 4, 1, "scanning codes and choosing candidates"},
     {"merge_seconds", 4, 1, "merging what shards chose"},
     {"refine_seconds", 4, 1, "exact values of candidates"},

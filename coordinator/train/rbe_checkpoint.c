@@ -9,7 +9,7 @@
 #include "common/files/sealed_message.h"
 
 #define CHECKPOINT_VERSION 1
-// Of settings, numbers and BSW_RBE_MAX_EPOCHS epochs, beside the arrays.
+// Room for settings, numbers and BSW_RBE_MAX_EPOCHS epochs, beside the arrays.
 #define CHECKPOINT_FRAME_BYTES ((uint64_t)4 << 20)
 
 #define ADAM_BETA1             0.9

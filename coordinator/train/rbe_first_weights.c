@@ -338,7 +338,7 @@ enum bsw_status bsw_rbe_first_weights(const struct bsw_rbe_training_options *opt
     return BSW_OK;
 }
 
-// Of `count` weights, stride apart, that belong to one component.
+// Sets the rate of `count` weights, stride apart, that belong to one component.
 static void set_component_rate(const struct bsw_rbe_layer *layer, size_t first, size_t count,
                                size_t stride, float *rates)
 {

@@ -10,7 +10,7 @@
 #include "common/net/message_kinds.h"
 #include "shard/exact/neighbour_scan.h"
 
-// Of a place the first others of the list, in which it may be itself.
+// Takes the first rows of the list as the choices of a place, but not the place itself.
 static void take_list(const struct bsw_rbe_pair_source *source, const struct bsw_exact_best *list,
                       uint64_t place)
 {
@@ -62,7 +62,7 @@ struct neighbour_parts {
     uint64_t num_ranks;
 };
 
-// Of a rank: its choices, and how many bytes they have.
+// The choices of a rank, and how many bytes they have.
 static unsigned char *part_of(const struct neighbour_parts *parts, int rank, size_t *bytes)
 {
     const struct bsw_rbe_pair_source *source = parts->source;

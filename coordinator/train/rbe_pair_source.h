@@ -72,11 +72,11 @@ void bsw_rbe_pair_source_close(struct bsw_rbe_pair_source *source);
 // For bsw_rbe_train; borrows the source.
 struct bsw_rbe_pairs bsw_rbe_pair_source_pairs(struct bsw_rbe_pair_source *source);
 
-// Of a base alone, to choices (rbe_neighbours.c): of each of source->rows the first others of them
-// by exact value (shard/exact/neighbour_scan.h), best first, ties by the smaller place. Ranks share
-// the work and all get the whole. A bad row (NaN, Inf, zero under cosine) is BSW_ERROR_BAD_DATA.
-// Called by all ranks; ends with an agreement. Cost: that of a ground truth of num_pairs queries in
-// as many rows.
+// Fills choices (rbe_neighbours.c) where there is a base alone: for each of source->rows the others
+// nearest to it by exact value (shard/exact/neighbour_scan.h), best first, ties by the smaller
+// place. Ranks share the work and all get the whole. A bad row (NaN, Inf, zero under cosine) is
+// BSW_ERROR_BAD_DATA. Called by all ranks; ends with an agreement. Cost: that of a ground truth of
+// num_pairs queries in as many rows.
 enum bsw_status bsw_rbe_find_neighbours(const struct bsw_rbe_pair_source *source,
                                         struct bsw_transport *transport, struct bsw_error *err);
 

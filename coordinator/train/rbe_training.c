@@ -544,7 +544,7 @@ static enum bsw_status run(struct training *training, struct bsw_rbe_recall *rec
     if (state->epoch == 0) {
         memcpy(state->best_parameters, state->parameters, state->num_parameters * sizeof(float));
     }
-    // Of no batch at all: there is something to go on from all the same.
+    // A checkpoint even before the first batch, so that --resume has one.
     if (status == BSW_OK && is_root(training) && state->num_updates == 0)
         status = write_checkpoint(training, err);
     BSW_TRY(bsw_transport_agree(training->transport, status, err));

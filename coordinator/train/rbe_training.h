@@ -37,11 +37,11 @@ enum bsw_rbe_start {
     BSW_RBE_START_AUTO       // train.h alone: one of these, by loss and inputs
 };
 
-// Pairs of inputs, as the model wants them.
+// Pairs of inputs, as the model wants them. One tenant: rbe_pair_source.h; tests have made-up ones.
 struct bsw_rbe_pairs {
     void *context;
     uint64_t num_pairs;
-    // Of documents, for the loss of similarities: input = (x * factor - mean) * scale
+    // How documents were scaled, for the loss of similarities: input = (x * factor - mean) * scale
     const float *mean; // [dims]
     float scale;
     // NULL, or [num_pairs]: 1 for a pair that shares a row with the held-out pairs, so must not be
@@ -76,7 +76,7 @@ struct bsw_rbe_training_options {
     int is_shown;          // progress on stderr
 };
 
-// Of held-out queries among held-out documents: rbe_quality.h.
+// Recall of held-out queries among held-out documents: rbe_quality.h.
 #define BSW_RBE_NUM_RECALLS 3
 extern const uint32_t bsw_rbe_recall_ranks[BSW_RBE_NUM_RECALLS]; // 1, 10, 100
 
@@ -86,7 +86,7 @@ struct bsw_rbe_recall {
 };
 
 struct bsw_rbe_training_result {
-    // Of rank 0 alone; bsw_rbe_state_deinit frees. best_parameters are those of the best epoch, or
+    // On rank 0 alone; bsw_rbe_state_deinit frees. best_parameters are those of the best epoch, or
     // of the last batch if no epoch was finished.
     struct bsw_rbe_state state;
     struct bsw_rbe_recall recall;       // of best_parameters, rank 0 alone

@@ -221,7 +221,7 @@ static enum bsw_status shape_sides(struct train_job *job, struct bsw_error *err)
     }
     memcpy(job->stats->shapes, o->training.shapes, sizeof job->stats->shapes);
     if (parameters > MAX_PARAMETERS) {
-        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "a model of %zu weights; up to %zu are possible",
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "a model of %zu weights: must be %zu at most",
                         parameters, MAX_PARAMETERS);
     }
     return BSW_OK;
@@ -241,7 +241,8 @@ static enum bsw_status open_pairs(struct train_job *job, struct bsw_error *err)
     return shape_sides(job, err);
 }
 
-// Of similarities, unless said: as many as a rank's share of a batch and of the held-out pairs has.
+// Unless they were given, lowers the negatives to what a rank's share of a batch and of the
+// held-out pairs has.
 static void settle_negatives(struct train_job *job)
 {
     struct bsw_rbe_training_options *o = &job->settings.training;

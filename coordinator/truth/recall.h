@@ -53,7 +53,7 @@ enum bsw_status bsw_recall_init(struct bsw_recall *recall, size_t k, size_t widt
 void bsw_recall_add(struct bsw_recall *recall, const struct bsw_recall_query *query);
 void bsw_recall_deinit(struct bsw_recall *recall);
 
-// Of the first k of the truth against all columns.
+// The figure of the first k of the truth against all columns.
 const struct bsw_recall_figure *bsw_recall_widest(const struct bsw_recall *recall);
 // 0 .. 1, after one query or more.
 double bsw_recall_by_ids(const struct bsw_recall *recall, const struct bsw_recall_figure *figure);

@@ -6,16 +6,15 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/file.h"
 #include "common/base/parts.h"
-#include "common/base/process_memory.h"
-#include "common/base/temporary_files.h"
+#include "common/base/process.h"
 #include "common/files/result_file.h"
 #include "common/job/stop_signal.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/metric_choice.h"
-#include "coordinator/job/query_digest.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/job/setting_checks.h"
 #include "coordinator/job/sidecar.h"
@@ -78,8 +77,8 @@ static int has_self(const struct truth_job *job)
            base < query + bsw_vectors_num_rows(job->queries);
 }
 
-// Of every query: that k rows may be found. Called before anything is read, and when it is known
-// how many rows were dropped.
+// Checks that every query can find k rows. Called before anything is read, and again when it is
+// known how many rows were dropped.
 static enum bsw_status check_k(const struct truth_job *job, struct bsw_error *err)
 {
     const struct bsw_truth_settings *s = &job->settings;
@@ -126,7 +125,7 @@ static void set_needs(struct truth_job *job)
              ranks = (uint64_t)job->transport->num_ranks;
     uint64_t first = bsw_part_first(num_rows, rank, ranks),
              last = bsw_part_first(num_rows, rank + 1, ranks);
-    // Of the largest part, so that all ranks have blocks of one size.
+    // Sized for the largest part, so that all ranks have blocks of one size.
     size_t block_rows = s->block_rows > 0
                             ? (size_t)s->block_rows
                             : bsw_neighbour_block_rows(bsw_vectors_row_bytes(job->base),
@@ -278,7 +277,7 @@ static enum bsw_status add_up(struct truth_job *job, uint32_t kind, const char *
     return bsw_transport_agree(job->transport, status, err);
 }
 
-// Of a run on CPUs to a file. Ends with an agreement.
+// Opens the journal of a run on CPUs that writes to a file. Ends with an agreement.
 static enum bsw_status open_journal(struct truth_job *job, struct bsw_error *err)
 {
     const struct bsw_truth_settings *s = &job->settings;

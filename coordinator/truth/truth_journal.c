@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #include "common/base/clock.h"
-#include "common/base/temporary_files.h"
+#include "common/base/file.h"
 #include "common/job/stop_signal.h"
 
 #define GROUP_BYTES ((size_t)1 << 20)
@@ -82,7 +82,7 @@ enum bsw_status bsw_truth_journals_take(const char *out, enum bsw_journal_mode m
 
 #define ENTRY_BYTES (sizeof(uint64_t) + sizeof(uint32_t)) // a score and a row
 
-// Of the longest list and its count.
+// Bytes of the longest list and its count.
 static size_t list_bytes(const bsw_neighbour_scan *scan)
 {
     return sizeof(uint64_t) + scan->capacity * ENTRY_BYTES;
@@ -205,7 +205,7 @@ static enum bsw_status sync_lists(void *context, struct bsw_error *err)
     return bsw_file_sync(journal->fd, journal->lists_path, err);
 }
 
-// Of a stop, while a block is at work: its lists are half of one block, half of another.
+// Runs at a stop. A block may be at work then, and the lists be half of one block, half of another.
 static void save(void *context)
 {
     struct bsw_truth_journal *journal = context;

@@ -40,7 +40,7 @@ constexpr int least_blocks = 1;
 constexpr int least_blocks = 2;
 #endif
 
-// Of a row's plane words of one segment lane t takes so many ...
+// Lane t takes so many of a row's plane words of one segment ...
 __host__ __device__ __forceinline__ uint32_t lane_words(uint32_t num_places)
 {
     return (num_places + row_lanes - 1) / row_lanes;
@@ -203,7 +203,7 @@ __device__ __forceinline__ void gather_sums(const bit_counts (&counts)[warp_bund
 
 // ---- selection ----
 
-// Of the lane's four rows.
+// The terms of the lane's four rows.
 struct row_terms {
     float scales[lane_rows], biases[lane_rows];
 };

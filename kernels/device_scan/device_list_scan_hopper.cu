@@ -104,7 +104,7 @@ struct __align__(16) warp_item
     uint32_t unused[2];
 };
 
-// Of a consumers' block, behind the rings.
+// What a consumers' block has found, behind the rings.
 template <class SHAPE> struct found_shared {
     list_query queries[SHAPE::queries];
     warp_item items[SHAPE::consumer_threads / 32];

@@ -80,7 +80,7 @@ struct chunk_block {
     }
 };
 
-// Of codes that have one segment, where unpacking is much of the work.
+// Kernels for codes that have one segment, where unpacking is much of the work.
 template <class SHAPE, int BITS>
 constexpr auto scan_bits = scan_matrix<SHAPE, key_kind::small_float, BITS, matrix_arguments>;
 

@@ -27,9 +27,10 @@ BSW_C_BEGIN
 #define BSW_DEVICE_TABLE_BUNDLES ((uint32_t)32) // that a block looks up at a time
 #define BSW_DEVICE_TABLE_ROOM    ((size_t)256)  // bytes of a block beside its tables
 
-// Of codebooks of two dimensions a part and tables of float32: an entry is a hit where its squared
-// distance is at most the limit, or under ip its product at least the least that the limit allows.
-// Device memory, borrowed. Numbers of a hit are those of the full table, or are_counts.
+// Entries that count, for codebooks of two dimensions a part and tables of float32: an entry is a
+// hit where its squared distance is at most the limit, or under ip its product at least the least
+// that the limit allows. Device memory, borrowed. Numbers of a hit are those of the full table, or
+// are_counts.
 struct bsw_device_selection {
     const float *limits;  // [num_queries][parts]: squared, scaled radii; NULL: no selection
     const float *nothing; // [num_queries]: the sum of a row that hits nothing, which is not ranked

@@ -56,7 +56,7 @@ struct bsw_device_tuning {
     // The largest batch that the mma kernel's tile i takes; rising, the last is UINT32_MAX.
     uint32_t tile_queries[BSW_MATRIX_TILES];
     uint32_t hopper_few_queries; // up to so many: blocks with one consumer, two on a multiprocessor
-    // Of work items of lists (device_list_scan.h). By hopper those of a tile that have so many
+    // For work items of lists (device_list_scan.h). Hopper takes those of a tile that have so many
     // bundles or more, on average of a launch; UINT32_MAX: none.
     enum bsw_device_matrix_kernel list_kernel;
     uint32_t hopper_list_bundles[BSW_LIST_TILES];

@@ -23,21 +23,25 @@ struct column {
 };
 
 #define AT(member) offsetof(struct bsw_device_tuning, member)
-#define COUNT(name, least, most, what)                    \
-    {                                                     \
-#name, AT(name), 1, least, most, 0, {NULL }, what \
+#define COUNT(member, from, to, must_be)                                                   \
+    {                                                                                      \
+        .name = #member, .offset = AT(member), .num_values = 1, .least = from, .most = to, \
+        .what = must_be                                                                    \
     }
-#define COUNT_OR_NEVER(name, num, least, what)                   \
-    {                                                            \
-#name, AT(name), num, least, NEVER - 1, 1, {NULL }, what \
+#define COUNT_OR_NEVER(member, num, from, must_be)                               \
+    {                                                                            \
+        .name = #member, .offset = AT(member), .num_values = num, .least = from, \
+        .most = NEVER - 1, .has_never = 1, .what = must_be                       \
     }
-#define DIVISION(name, member)                                                        \
-    {                                                                                 \
-        name, AT(member), 2, 1, MOST_STEPS, 0, {NULL}, "STEPS,WAVES, each 1 to 65536" \
+#define DIVISION(text, member)                                                               \
+    {                                                                                        \
+        .name = text, .offset = AT(member), .num_values = 2, .least = 1, .most = MOST_STEPS, \
+        .what = "STEPS,WAVES, each 1 to 65536"                                               \
     }
-#define KERNEL(name)                                                     \
-    {                                                                    \
-#name, AT(name), 1, 0, 1, 0, {"mma", "hopper" }, "mma or hopper" \
+#define KERNEL(member)                                                     \
+    {                                                                      \
+        .name = #member, .offset = AT(member), .num_values = 1, .most = 1, \
+        .words = {"mma", "hopper"}, .what = "mma or hopper"                \
     }
 
 _Static_assert(sizeof(enum bsw_device_matrix_kernel) == sizeof(uint32_t), "columns are 4 bytes");
@@ -50,33 +54,38 @@ static const struct column columns[] = {
     COUNT_OR_NEVER(hopper_list_bundles, BSW_LIST_TILES, 0, "four numbers, or - for never"),
     COUNT(bit_queries, 0, NEVER - 1, "a number >= 0"),
     COUNT(plane_group_bytes, 1, 48 << 10, "1 to 49152"),
-    {"tile_queries",
-     AT(tile_queries),
-     BSW_MATRIX_TILES - 1,
-     1,
-     NEVER - 1,
-     0,
-     {NULL},
-     "two numbers >= 1 that rise"},
+    {.name = "tile_queries",
+     .offset = AT(tile_queries),
+     .num_values = BSW_MATRIX_TILES - 1,
+     .least = 1,
+     .most = NEVER - 1,
+     .what = "two numbers >= 1 that rise"},
     COUNT(hopper_few_queries, 0, NEVER - 1, "a number >= 0"),
     DIVISION("plane_division", plane),
     DIVISION("matrix_division", matrix),
     DIVISION("hopper_division", hopper),
     COUNT_OR_NEVER(progressive_from_dims, 1, 1, "a number >= 1, or -"),
-    {"graphs", AT(has_graphs), 1, 0, 1, 0, {"off", "on"}, "on or off"},
+    {.name = "graphs",
+     .offset = AT(has_graphs),
+     .num_values = 1,
+     .most = 1,
+     .words = {"off", "on"},
+     .what = "on or off"},
     COUNT(list_items, 1, 1 << 20, "1 to 1048576"),
     COUNT(all_list_items, 1, 1 << 30, "1 to 1073741824"),
     COUNT(sample_lists, 1, 1 << 16, "1 to 65536"),
     COUNT(sample_part, 1, 1 << 16, "1 to 65536"),
-    {"levels", AT(has_levels), 1, 0, 1, 0, {"off", "on"}, "on or off"},
-    {"level_costs",
-     AT(level_costs),
-     5,
-     0,
-     NEVER - 1,
-     0,
-     {NULL},
-     "LEVEL_NS,DENSE_PS,SPARSE_PS,ROW_FS,PRODUCT_FS, each >= 0"},
+    {.name = "levels",
+     .offset = AT(has_levels),
+     .num_values = 1,
+     .most = 1,
+     .words = {"off", "on"},
+     .what = "on or off"},
+    {.name = "level_costs",
+     .offset = AT(level_costs),
+     .num_values = 5,
+     .most = NEVER - 1,
+     .what = "LEVEL_NS,DENSE_PS,SPARSE_PS,ROW_FS,PRODUCT_FS, each >= 0"},
 };
 #define NUM_COLUMNS (sizeof columns / sizeof columns[0])
 #define ALL_COLUMNS ((1u << NUM_COLUMNS) - 1)

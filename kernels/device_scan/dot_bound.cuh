@@ -56,7 +56,7 @@ __device__ __forceinline__ bundle_bound bound_of(float largest, float smallest, 
             __float_as_uint(largest) >> 31 ? infinite : bias, 0.0f};
 }
 
-// Of a lane's row; all 32 lanes call it, and have the same.
+// The bound of a lane's row; all 32 lanes call it, and have the same.
 __device__ __forceinline__ bundle_bound make_bundle_bound(float scale, float bias)
 {
     const uint32_t bits = __float_as_uint(scale);
@@ -67,8 +67,8 @@ __device__ __forceinline__ bundle_bound make_bundle_bound(float scale, float bia
     return bound_of(__uint_as_float(largest), smallest, most);
 }
 
-// Of four bundles at once: lane l has four rows of bundle l / 8, and its bound. Biases that are NaN
-// are passed over, as such rows never pass.
+// Bounds of four bundles at once: lane l has four rows of bundle l / 8, and its bound. Biases that
+// are NaN are passed over, as such rows never pass.
 __device__ __forceinline__ bundle_bound make_four_bounds(uint2 scales, float4 biases)
 {
     const uint32_t most = __vmaxu2(scales.x, scales.y), least = ~__vminu2(scales.x, scales.y);

@@ -127,14 +127,15 @@ __device__ __forceinline__ void store_terms(const hopper_shared &shared, uint32_
     if (row % warp_rows == 0) shared.caps[place * tile_bundles + row / warp_rows] = caps;
 }
 
-// Of rows that are not there.
+// Stores terms of rows that are not there.
 __device__ __forceinline__ void store_no_terms(const hopper_shared &shared, uint32_t place)
 {
     store_terms(shared, place, make_uint4(0, 0, 0, minus_one_bf16), {0, 0});
 }
 
-// Of the last tiles the warp may have no bundle. What is left there from earlier ones is
-// multiplied, with terms of rows that are not there, and the consumers pass over what is found.
+// Passes over stages of the last tiles in which the warp may have no bundle. What is left there
+// from earlier ones is multiplied, with terms of rows that are not there, and the consumers pass
+// over what is found.
 template <bool HAS_TERMS>
 __device__ __forceinline__ void pass_stages(const hopper_shared &shared, ring_place &at,
                                             uint32_t count, uint32_t num_stages)

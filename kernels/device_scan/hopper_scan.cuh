@@ -78,7 +78,7 @@ scan_block(const hopper_arguments &a, const hopper_shared &shared, const QUERIES
                                         with);
 }
 
-// Of a thread's two queries in a block of 64.
+// Loads a thread's two queries in a block of 64.
 template <key_kind KIND, class QUERIES>
 __device__ __forceinline__ void load_pair(const QUERIES &queries, uint32_t first,
                                           quick_query (&out)[2])

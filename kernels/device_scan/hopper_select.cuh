@@ -110,8 +110,8 @@ __device__ __forceinline__ float2 load_keys(const scan_arguments &a, uint32_t ro
     return {half_to_float(__ldg(a.codes.scales + row)), __ldg(a.codes.biases + row)};
 }
 
-// Of `some` of the sums, a bit each, the same for the warp. QUERY: thread_query, or what else
-// reaches<KIND> takes.
+// Finds the hits among `some` of the sums, a bit each, the same for the warp. QUERY: thread_query,
+// or what else reaches<KIND> takes.
 template <key_kind KIND, class QUERY>
 __device__ __forceinline__ uint32_t find_hits(const scan_arguments &a, const QUERY &query,
                                               const rare_bundle &of, const rare_place &place,
@@ -238,7 +238,7 @@ __device__ __forceinline__ void update_starts(const ARGUMENTS &a, const hopper_s
     __syncwarp();
 }
 
-// Of the eight columns of D from 8 * n on a thread has four registers, as of mma.
+// A thread has four registers of the eight columns of D from 8 * n on, as with mma.
 __device__ __forceinline__ void begin_tile(const begun_with &with, int (&sums)[64])
 {
     const key_pair words = *with.words;

@@ -178,7 +178,7 @@ template <key_kind KIND> struct scan_keys {
         }
     }
 
-    // Of a tile in which the warp has no bundle.
+    // For a tile in which the warp has no bundle.
     __device__ static __forceinline__ void make_none(const memory &shared, uint32_t tile)
     {
         if (KIND == key_kind::small_float) store_no_terms(shared, tile % term_places);
@@ -235,7 +235,7 @@ make_slice(const slices_arguments &a, const typename KEYS::memory &shared, const
         KEYS::make(a, shared, slot + a.slot_words - KEYS::words, own, now.bundle, stage, state);
 }
 
-// Of the last tile the warp may have no bundle: as pass_stages.
+// Passes over the last tile, in which the warp may have no bundle: as pass_stages.
 template <class KEYS>
 __device__ __forceinline__ void pass_tile(const slices_arguments &a,
                                           const typename KEYS::memory &shared, uint32_t tile,

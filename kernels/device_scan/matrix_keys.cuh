@@ -47,7 +47,7 @@ struct thread_query {
     float scale, float_limit;
 };
 
-// Of a query that exists, whose constant is known.
+// Makes a query that exists, whose constant is known.
 template <key_kind KIND>
 __device__ __forceinline__ thread_query make_query(const scan_arguments &a, uint32_t query,
                                                    int constant)

@@ -135,7 +135,8 @@ __device__ __forceinline__ query_terms load_query_terms(uint32_t warp, uint32_t 
     return {shared.words[pair * 4 + lane % 4], shared.starts[pair]};
 }
 
-// Of four tiles of rows ldmatrix gives a lane word lane % 4 of the terms of row lane / 4 each.
+// ldmatrix takes four tiles of rows at a time and gives a lane word lane % 4 of the terms of row
+// lane / 4 of each.
 template <class SHAPE>
 __device__ __forceinline__ void begin_tile(uint32_t warp, uint32_t lane, const scan_shared &shared,
                                            accumulators<SHAPE> &acc)

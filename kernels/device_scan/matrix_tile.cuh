@@ -179,7 +179,7 @@ __device__ __forceinline__ void load_query_operands(const matrix_shared &shared,
     }
 }
 
-// Of the rows' tiles n and n + 1.
+// Loads operands of the rows' tiles n and n + 1.
 template <class SHAPE>
 __device__ __forceinline__ void load_row_operands(const matrix_shared &shared, uint32_t word,
                                                   uint32_t warp, uint32_t lane, int n,

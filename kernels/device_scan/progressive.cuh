@@ -43,7 +43,7 @@ struct __align__(8) pair
     uint32_t place, query; // row in the codes, query in the batch
 };
 
-// Of a warp; the same in all lanes.
+// A warp's queue; the same in all lanes.
 struct pair_queue {
     pair *pairs; // [queue_pairs]
     uint32_t count;

@@ -97,7 +97,7 @@ __device__ __forceinline__ float selected_number(const bsw_device_tables &t, con
     return *is_hit ? number : part.miss;
 }
 
-// Of tables of so many queries, all threads' hits together.
+// Counts entries and hits of the tables of so many queries, all threads' hits together.
 __device__ __forceinline__ void count_entries(const bsw_device_tables &t, uint32_t num_queries,
                                               uint32_t entries, uint32_t hits)
 {

@@ -66,7 +66,7 @@ struct bsw_entry_hits {
     uint64_t *num_computed; // grows by the entries that the formula was computed of; or NULL
 };
 
-// Of a batch: its hits stay below 2^31.
+// Rays of a batch at most: its hits stay below 2^31.
 #define BSW_ENTRY_MOST_RAYS (1u << 22)
 
 static inline size_t bsw_entry_hits_room(const struct bsw_entry_book *book, size_t num_rays)
@@ -137,6 +137,14 @@ enum bsw_status bsw_entry_finder_get(const char *name, const struct bsw_entry_fi
 // BSW_ERROR_TOO_LARGE or BSW_ERROR_BAD_DATA for a book that no back end takes: numbers of entries
 // and subspaces, coordinates. Every open calls it.
 enum bsw_status bsw_entry_book_check(const struct bsw_entry_book *book, struct bsw_error *err);
+
+// ---- back ends ----------------------------------------------------------------------------------
+
+// The back ends of entries_within.h, for its own files.
+
+extern const struct bsw_entry_finder_ops bsw_entry_brute;
+extern const struct bsw_entry_finder_ops bsw_entry_embree; // CMake's BITSWEEP_EMBREE
+extern const struct bsw_entry_finder_ops bsw_entry_vulkan; // CMake's BITSWEEP_VULKAN
 
 BSW_C_END
 #endif

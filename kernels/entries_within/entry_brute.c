@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The back end that looks at every entry, on all CPUs.
 #include "common/base/memory.h"
-#include "kernels/entries_within/entry_finders.h"
+#include "kernels/entries_within/entries_within.h"
 
 struct bsw_entry_finder {
     struct bsw_entry_book book;

@@ -4,7 +4,7 @@
 #include <embree3/rtcore.h>
 
 #include "common/base/memory.h"
-#include "kernels/entries_within/entry_finders.h"
+#include "kernels/entries_within/entries_within.h"
 #include "kernels/entries_within/entry_scene.h"
 
 struct bsw_entry_finder {

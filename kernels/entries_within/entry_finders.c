@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/entries_within/entry_finders.h"
+#include "common/base/number_parse.h"
+#include "kernels/entries_within/entries_within.h"
 
 static const struct back_end {
     const char *name;
@@ -36,7 +37,9 @@ enum bsw_status bsw_entry_finder_get(const char *name, const struct bsw_entry_fi
         *out = back_ends[i].ops;
         return BSW_OK;
     }
-    return bsw_fail(err, BSW_ERROR_USAGE, "'%s' is none of %s", name, BSW_ENTRY_FINDER_CHOICES);
+    char words[BSW_CHOICES_BYTES];
+    return bsw_fail(err, BSW_ERROR_USAGE, "unknown back end '%s': use %s", name,
+                    bsw_choices_text(BSW_ENTRY_FINDER_CHOICES, words));
 }
 
 enum bsw_status bsw_entry_book_check(const struct bsw_entry_book *book, struct bsw_error *err)

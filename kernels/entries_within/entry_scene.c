@@ -10,7 +10,8 @@
 // Boxes stay within this: Embree leaves out what is beyond 1.8e18.
 #define MOST_REACH 0x1p60f
 
-// Of entries [entries]: the squared diagonal of the box round them, and the largest squared norm.
+// Measures entries [entries]: the squared diagonal of the box round them, and the largest squared
+// norm.
 static void measure(const float *x, size_t entries, float *diagonal, float *norm)
 {
     const float *y = x + entries;

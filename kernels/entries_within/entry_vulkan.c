@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "kernels/entries_within/entry_finders.h"
+#include "kernels/entries_within/entries_within.h"
 #include "kernels/entries_within/vulkan_tracer.h"
 
 #define TURN_RAYS 4096

@@ -223,7 +223,7 @@ void bsw_vulkan_device_deinit(struct bsw_vulkan_device *device)
 
 // ---- memory ----
 
-// Of the types that `allowed` has, the first with all of `flags`; -1: none.
+// The first memory type in `allowed` that has all of `flags`; -1: none.
 static int find_memory(const struct bsw_vulkan_device *device, uint32_t allowed,
                        VkMemoryPropertyFlags flags)
 {

@@ -57,7 +57,7 @@ build_structure(struct bsw_vulkan_device *device, VkAccelerationStructureTypeKHR
     return BSW_OK;
 }
 
-// Of `count` boxes or instances.
+// Makes an acceleration structure of `count` boxes or instances.
 static enum bsw_status make_structure(struct bsw_vulkan_device *device,
                                       VkAccelerationStructureTypeKHR type,
                                       const VkAccelerationStructureGeometryKHR *geometry,
@@ -294,9 +294,13 @@ void bsw_vulkan_tracer_deinit(struct bsw_vulkan_tracer *t)
 enum bsw_status bsw_vulkan_tracer_run(struct bsw_vulkan_tracer *t, size_t num_rays,
                                       struct bsw_error *err)
 {
-    const struct launch launch = {t->top.address,        t->rays.address,  t->spheres.address,
-                                  t->masks.address,      t->times.address, t->entries,
-                                  (uint32_t)t->has_times};
+    const struct launch launch = {.scene = t->top.address,
+                                  .rays = t->rays.address,
+                                  .spheres = t->spheres.address,
+                                  .masks = t->masks.address,
+                                  .times = t->times.address,
+                                  .entries = t->entries,
+                                  .has_times = (uint32_t)t->has_times};
     const VkStridedDeviceAddressRegionKHR none = {0};
     VkCommandBuffer commands = t->device.commands;
     memset(t->masks.mapped, 0, num_rays * MASK_WORDS * sizeof(uint32_t));

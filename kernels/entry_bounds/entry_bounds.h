@@ -29,7 +29,8 @@ BSW_C_BEGIN
 #define BSW_ENTRY_BOUND_PARTS   8   // whose bytes are there at a time
 #define BSW_ENTRY_BOUND_MOST    257 // parts: sums are below 2^16
 
-// Of a call of `pass`: first uint16_t [32 * num_bundles][16], the sums, which stay; then bytes.
+// Room for a call of `pass`: first uint16_t [32 * num_bundles][16], the sums, which stay; then
+// bytes.
 static inline size_t bsw_entry_bound_sums_bytes(size_t num_bundles)
 {
     return num_bundles * BSW_BUNDLE_ROWS * BSW_ENTRY_BOUND_QUERIES * sizeof(uint16_t);

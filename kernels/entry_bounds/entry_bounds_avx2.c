@@ -8,8 +8,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-// Of 16 queries: [0] has queries 0 to 3 and 8 to 11, [1] the others, so that packing brings their
-// bytes into order.
+// Numbers of 16 queries: [0] has queries 0 to 3 and 8 to 11, [1] the others, so that packing brings
+// their bytes into order.
 struct sixteen {
     __m256 v[2];
 };

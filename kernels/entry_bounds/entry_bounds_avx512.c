@@ -8,7 +8,7 @@
 
 // ---- bytes ----
 
-// Of 16 queries, a lane each.
+// Rays of 16 queries, a lane each.
 struct part_rays {
     __m512 x, y, limit, inner, inverse;
 };

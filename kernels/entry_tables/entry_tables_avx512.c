@@ -36,7 +36,7 @@ INLINE __mmask16 within(enum bsw_entry_value kind, __m512 value, __m512 most)
                                 : _mm512_cmp_ps_mask(value, most, _CMP_GE_OQ);
 }
 
-// Of a hit.
+// The number of an entry that is hit.
 INLINE __m512 number_of(enum bsw_entry_value kind, enum bsw_entry_number number,
                         const struct bsw_entry_part *part, const struct lanes *all, size_t e,
                         __m512 value)

@@ -69,7 +69,7 @@ INLINE struct sums add_byte(struct sums sums, uint8x16_t byte, uint8x16_t low_ta
     return sums;
 }
 
-// Of 16 documents, added to distances after doubling those.
+// Doubles the distances of 16 documents, then adds the sums of a plane.
 INLINE void add_plane(struct sums sums, uint32x4_t distances[4])
 {
     for (int q = 0; q < 4; q++) distances[q] = vaddq_u32(distances[q], distances[q]);

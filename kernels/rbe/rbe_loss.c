@@ -12,7 +12,7 @@ struct choice {
     double targets[BSW_RBE_MAX_NEGATIVES + 1]; // T
 };
 
-// Of the codes of one side, [num_rows] each.
+// Factors for the codes of one side, [num_rows] each.
 struct code_factors {
     float *factors;  // what dots are multiplied by: 1 / norm, or the weights of similarities
     float *inverses; // 1 / <direction, code>; 0 for 0

@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-#include "common/base/host_device.h"
+#include "common/base/c_linkage.h"
 #include "common/codes/metric.h"
 #include "common/rows/vectors.h"
 

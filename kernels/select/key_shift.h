@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "common/base/host_device.h"
+#include "common/base/c_linkage.h"
 #include "common/codes/result_order.h"
 
 #define BSW_SCORE_OF_MINUS_INFINITY 0x007fffffu

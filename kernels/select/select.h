@@ -57,11 +57,6 @@ struct bsw_select_table {
                             float query_scale, const uint32_t *places, size_t num_places,
                             uint32_t first_row, uint32_t limit, uint64_t *out);
 
-    // counts[distance] += 1 for every row whose mask bit is 1, distance = (dot_limit - dot) / 2
-    // (exact, >= 0).
-    void (*histogram)(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
-                      int32_t dot_limit, uint64_t *counts);
-
     // Algorithm 1's p.insert for rows of one block: every candidate into the queue of its thread
     // y = row mod BSW_QUEUE_THREADS, which keeps its best queue_length >= 1 in the total order.
     // candidates [n], rows ascending (as filters append them), all distinct; queues

@@ -80,16 +80,6 @@ INLINE uint32_t bounds_reaching(const int32_t *dots, const uint16_t *scales, con
     return pass;
 }
 
-INLINE void distances_of(const int32_t *dots, int32_t dot_limit, uint32_t distances[32])
-{
-    const __m256i most = _mm256_set1_epi32(dot_limit);
-    for (size_t i = 0; i < 32; i += 8) {
-        __m256i dot = _mm256_load_si256((const __m256i *)(dots + i));
-        _mm256_store_si256((__m256i *)(distances + i),
-                           _mm256_srli_epi32(_mm256_sub_epi32(most, dot), 1));
-    }
-}
-
 // Which 32-bit halves to take so that the 64-bit lanes of a mask come first, in order.
 static const _Alignas(32) uint32_t compress_lanes[16][8] = {
     {0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}, {2, 3, 0, 1, 4, 5, 6, 7},
@@ -160,7 +150,6 @@ const struct bsw_select_table bsw_select_avx2 = {
     .filter_affine = filter_affine,
     .filter_reach = filter_reach,
     .filter_places = bsw_filter_places,
-    .histogram = histogram,
     .queue_insert = queue_insert,
     .keep_best = keep_best,
     .keep_exact = keep_exact,

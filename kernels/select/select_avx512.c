@@ -121,20 +121,6 @@ static size_t avx512_filter_reach(const int32_t *dots, const uint16_t *scales, c
     return count;
 }
 
-static void avx512_histogram(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
-                             int32_t dot_limit, uint64_t *counts)
-{
-    const __m512i most = _mm512_set1_epi32(dot_limit);
-    _Alignas(64) uint32_t distances[32];
-    for (size_t b = 0; b < num_bundles; b++) {
-        for (size_t i = 0; i < 32; i += 16) {
-            __m512i difference = _mm512_sub_epi32(most, _mm512_load_si512(dots + 32 * b + i));
-            _mm512_store_si512(distances + i, _mm512_srli_epi32(difference, 1));
-        }
-        bsw_count_distances(distances, masks[b], counts);
-    }
-}
-
 BSW_QUICK_INLINE size_t avx512_partition(const uint64_t *source, size_t n, uint64_t pivot,
                                          uint64_t *winners, uint64_t *losers)
 {
@@ -219,7 +205,6 @@ const struct bsw_select_table bsw_select_avx512 = {
     .filter_affine = avx512_filter_affine,
     .filter_reach = avx512_filter_reach,
     .filter_places = bsw_filter_places,
-    .histogram = avx512_histogram,
     .queue_insert = avx512_queue_insert,
     .keep_best = avx512_keep_best,
     .keep_exact = avx512_keep_exact,

@@ -2,7 +2,7 @@
 // select of levels without a compressing store: rows that pass are few once a limit stands, so they
 // are appended one by one, and a filter's common case ends at one branch. Each includes this behind
 // its own bundle_keys, 32 floats in registers of LANES, dots_reaching, keys_reaching,
-// bounds_reaching, scores_of, distances_of, partition and put_lanes.
+// bounds_reaching, scores_of, partition and put_lanes.
 #ifndef BITSWEEP_KERNELS_SELECT_BUNDLES_H
 #define BITSWEEP_KERNELS_SELECT_BUNDLES_H
 
@@ -80,16 +80,6 @@ static size_t filter_reach(const int32_t *dots, const uint16_t *scales, const fl
             places[count++] = (uint32_t)i + (uint32_t)__builtin_ctz(pass);
     }
     return count;
-}
-
-static void histogram(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
-                      int32_t dot_limit, uint64_t *counts)
-{
-    _Alignas(32) uint32_t distances[32];
-    for (size_t b = 0; b < num_bundles; b++) {
-        distances_of(dots + 32 * b, dot_limit, distances);
-        bsw_count_distances(distances, masks[b], counts);
-    }
 }
 
 static size_t keep_best(uint64_t *candidates, size_t n, size_t keep, uint64_t *scratch)

@@ -65,11 +65,6 @@ INLINE uint32_t bounds_reaching(const int32_t *dots, const uint16_t *scales, con
     return bsw_neon_word_mask(reached);
 }
 
-INLINE void distances_of(const int32_t *dots, int32_t dot_limit, uint32_t distances[32])
-{
-    for (size_t i = 0; i < 32; i++) distances[i] = ((uint32_t)dot_limit - (uint32_t)dots[i]) >> 1;
-}
-
 // Without a branch: both sides are written, the one that it belongs to moves on.
 INLINE size_t partition(const uint64_t *source, size_t n, uint64_t pivot, uint64_t *winners,
                         uint64_t *losers)
@@ -105,7 +100,6 @@ const struct bsw_select_table bsw_select_neon = {
     .filter_affine = filter_affine,
     .filter_reach = filter_reach,
     .filter_places = bsw_filter_places,
-    .histogram = histogram,
     .queue_insert = queue_insert,
     .keep_best = keep_best,
     .keep_exact = keep_exact,

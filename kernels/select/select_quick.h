@@ -36,22 +36,6 @@ static inline size_t bsw_filter_places(const int32_t *dots, const uint16_t *scal
     return count;
 }
 
-// Counts the distances of a bundle's rows, four a step: gcc does not unroll it and loses a third.
-static inline void bsw_count_distances(const uint32_t distances[32], uint32_t mask,
-                                       uint64_t *counts)
-{
-    if (mask == UINT32_MAX) {
-        for (size_t i = 0; i < 32; i += 4) {
-            counts[distances[i]]++;
-            counts[distances[i + 1]]++;
-            counts[distances[i + 2]]++;
-            counts[distances[i + 3]]++;
-        }
-        return;
-    }
-    for (; mask; mask &= mask - 1) counts[distances[__builtin_ctz(mask)]]++;
-}
-
 // Moves the members of source[0, n) that are >= pivot to winners and the others to losers, both in
 // order; returns the number of winners. source may be winners or losers itself: a partition writes
 // no further than it has read. Room for n in both.

@@ -71,14 +71,6 @@ static size_t reference_filter_places(const int32_t *dots, const uint16_t *scale
     return count;
 }
 
-static void reference_histogram(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
-                                int32_t dot_limit, uint64_t *counts)
-{
-    for (size_t i = 0; i < num_bundles * 32; i++) {
-        if (masks[i / 32] >> i % 32 & 1) counts[(dot_limit - dots[i]) / 2]++;
-    }
-}
-
 static void reference_queue_insert(const uint64_t *candidates, size_t n, size_t queue_length,
                                    uint64_t *queues)
 {
@@ -128,7 +120,6 @@ const struct bsw_select_table bsw_select_reference = {
     .filter_affine = reference_filter_affine,
     .filter_reach = reference_filter_reach,
     .filter_places = reference_filter_places,
-    .histogram = reference_histogram,
     .queue_insert = reference_queue_insert,
     .keep_best = reference_keep_best,
     .keep_exact = reference_keep_exact,

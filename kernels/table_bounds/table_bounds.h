@@ -74,7 +74,7 @@ struct bsw_bound_terms {
     const float *bases; // B: [parts]
 };
 
-// Of a query's numbers.
+// The scale of a query's numbers.
 struct bsw_bound_scale {
     float unit;
     double least; // sum over p of least_p
@@ -110,9 +110,10 @@ struct bsw_table_bounds_table {
 
 BSW_KERNEL_LEVELS(table_bounds);
 
-// Of narrow: the unit and its inverse for a range; 0 where all numbers are 0. The inverse is
-// 2^-20 smaller, which is more than the four roundings on the way to a number can add (of unit, of
-// the inverse, of the difference, of the product: 2^-24 each), so unit * number <= the difference.
+// What narrow divides by: the unit for a range, and its inverse; 0 where all numbers are 0. The
+// inverse is 2^-20 smaller, which is more than the four roundings on the way to a number can add
+// (of unit, of the inverse, of the difference, of the product: 2^-24 each), so unit * number <= the
+// difference.
 static inline float bsw_bound_unit(float range, float *inverse)
 {
     float unit = range * (1.0f / 255);

@@ -261,7 +261,7 @@ INLINE struct sixteen_floats part_distances(const float *entries, const float *l
     return t;
 }
 
-// Of 8 codes, whose last 4 bits count.
+// Looks up 8 codes, whose last 4 bits count.
 INLINE __m256 of_sixteen(const struct sixteen_floats *t, __m256i codes)
 {
     __m256 upper = _mm256_castsi256_ps(_mm256_slli_epi32(codes, 28));

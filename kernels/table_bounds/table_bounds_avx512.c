@@ -228,7 +228,7 @@ INLINE void pair_passes(const struct halves *sums, const struct bsw_bound_query 
     }
 }
 
-// Of bundles from `first` on.
+// Passes over the bundles from `first` on.
 static void pass_block(const struct bsw_bound_rows *rows, const struct bsw_bound_query *queries,
                        size_t num_queries, size_t first, size_t num_bundles, struct halves *sums,
                        uint32_t *masks)

@@ -91,7 +91,8 @@ class Index:
         settings.ranks = self._ranks.handle
         try:
             with self._ranks.preparing():
-                path = path_bytes(folder, "folder")
+                # Absolute: it is looked into again, wherever the process is then.
+                path = os.path.abspath(path_bytes(folder, "folder"))
                 fill(
                     settings,
                     {},
@@ -411,7 +412,7 @@ class Index:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the vectors that were encoded."""
+        """The type of the vectors that were encoded."""
         dtype: np.dtype[Any] = self._info["dtype"]
         return dtype
 

@@ -341,7 +341,7 @@ lib = _load()
 
 
 def path_bytes(path: Any, name: str) -> bytes:
-    """Of a file name, for the library. name: of the argument."""
+    """The bytes of a file name, for the library. name: of the argument."""
     try:
         encoded = os.fsencode(path)
     except TypeError:
@@ -378,8 +378,8 @@ def _argument(option: str) -> str:
 def as_written(message: str) -> str:
     """A line of the library with the names of arguments in place of those of options.
 
-    >>> as_written("--probe-ratio 0.001: 0.01 to 1000 is possible")
-    'probe_ratio 0.001: 0.01 to 1000 is possible'
+    >>> as_written("--probe-ratio 0.001: must be 0.01 to 1000")
+    'probe_ratio 0.001: must be 0.01 to 1000'
     >>> as_written("--probe: idx has no lists; encode --lists makes some")
     'probe: idx has no lists; encode(lists=) makes some'
     >>> as_written("memory:base: row 7 has a NaN or Inf")

@@ -25,7 +25,7 @@ class Errors(Case):
     def test_settings(self) -> None:
         small, folder = self.x[:100], self.folder / "never"
         self.assert_fails(1, "^metric", bitsweep.Index.encode, small, folder)
-        self.assert_fails(1, "^metric", bitsweep.Index.encode, small, folder, metric="l3")
+        self.assert_fails(1, "^unknown metric", bitsweep.Index.encode, small, folder, metric="l3")
         self.assert_fails(1, "bits", bitsweep.Index.encode, small, folder, metric="l2", bits=99)
         xfbq: dict[str, Any] = {"codec": "xfbq", "rotation": "opq"}
         self.assert_fails(1, "opq is for codec pq", bitsweep.Index.encode, small, folder, **xfbq)
@@ -76,7 +76,7 @@ class Errors(Case):
                               probe=0)
             self.assert_fails(1, "^probe must be a whole number or 'all', not 'few'$", ix.search,
                               self.q, probe="few")
-            self.assert_fails(1, "^probe_ratio 0.001: 0.01 to", ix.search, self.q,
+            self.assert_fails(1, "^probe_ratio 0.001: must be 0.01 to", ix.search, self.q,
                               probe_ratio=0.001)
             self.assertEqual(ix.search(self.q, np.int64(3), probe=np.uint8(2))[1].shape, (200, 3))
         self.assertFalse(folder.exists())

@@ -265,7 +265,7 @@ else:
     assert answer[0].shape == truth[0].shape == (0, 10)
 """
 
-# Of each call one rank gives what Python refuses, or the library; all raise, and soon.
+# In each call one rank gives what Python refuses, or the library; all raise, and soon.
 MISTAKES = """
 import sys, bitsweep
 from mpi4py import MPI

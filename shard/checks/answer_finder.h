@@ -18,8 +18,8 @@ struct bsw_answer_lists {
 };
 void bsw_answer_lists_merge(struct bsw_answer_lists *lists, const struct bsw_answer_lists *more);
 
-// Of one thread; the manifest is borrowed. bsw_answer_finder_deinit frees, also after an error, and
-// accepts {0}.
+// One thread's finder; the manifest is borrowed. bsw_answer_finder_deinit frees, also after an
+// error, and accepts {0}.
 struct bsw_answer_finder {
     const struct bsw_manifest *manifest;
     struct bsw_pinned_queries queries;

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/base/host_name.h"
 #include "common/base/integer_hash.h"
+#include "common/base/process.h"
 #include "common/codes/result_order.h"
+#include "kernels/select/key_shift.h"
 #include "shard/host/answer_check.h"
 #include "shard/host/plain_score.h"
 #include "shard/shard_service.h"
@@ -253,8 +254,8 @@ static enum bsw_status fail_key(const struct drawn_key *key, const char *what, i
         digits, (unsigned long long)found, digits, (unsigned long long)expected);
 }
 
-// Of the dimensions that the search looks at, and with what keys of residuals lack. place: of the
-// unit, row: of what is given of it.
+// The score by the reference, over the dimensions that the search looks at, and with what keys of
+// residuals lack. place: of the unit, row: of what is given of it.
 static enum bsw_status plain_score(const struct bsw_shard_service *service,
                                    const struct drawn_key *key, uint32_t place,
                                    const struct bsw_resident_shard *shard, uint32_t row,

@@ -3,7 +3,7 @@
 //
 // Each codec is a file, codec_X.c, and a word of the list below. Nobody else names one:
 // commands ask what a codec can do. What manifests and shard files must know of it is struct
-// bsw_codec (common/files/manifest_codec.h); the rest is its table here. A NULL function is
+// bsw_codec (common/files/index_manifest.h); the rest is its table here. A NULL function is
 // something that the codec does not need.
 //
 // All codecs code queries in planes of odd integers or in bytes (common/codes/code_layout.h), so
@@ -175,7 +175,7 @@ struct bsw_codec_table {
 
     // ---- queries ----
     uint32_t query_bits; // unless a search says otherwise; 0: what settle_query_bits says
-    // Of a search of index `name`; asked 0: nothing was said.
+    // What a search of index `name` takes; asked 0: nothing was given.
     enum bsw_status (*settle_query_bits)(const struct bsw_manifest *manifest, const char *name,
                                          uint32_t asked, uint32_t *out, struct bsw_error *err);
     // Whether a query of finite numbers can be coded; name and row are for messages.
@@ -196,8 +196,8 @@ struct bsw_codec_table {
     // bsw_ip_query_factor); under l2 twice that. NULL
     // for a metric of which keys lack nothing.
     const float *(*center)(const struct bsw_manifest *manifest);
-    // Of a codec of tables: what they are made from, borrowed from the manifest, and the words of a
-    // query for known answers.
+    // For a codec of tables: what they are made from, borrowed from the manifest, and the words of
+    // a query for known answers.
     const struct bsw_product_codes *(*product)(const struct bsw_manifest *manifest);
     void (*pin_query)(const struct bsw_manifest *manifest, uint64_t seed, uint32_t *words);
     // The value that a whole key stands for; NULL: keys are floats.
@@ -262,8 +262,8 @@ enum bsw_status bsw_codec_forecast(const struct bsw_codec_forecast *forecast,
 
 // ---- models; nothing is done for a codec that has none ----
 
-// Of encode: rank 0 reads the file, all ranks get it; called by all, ends with an agreement.
-// bsw_codec_model_close frees, also after a failure.
+// Opens the model that encode uses: rank 0 reads the file, all ranks get it; called by all, ends
+// with an agreement. bsw_codec_model_close frees, also after a failure.
 enum bsw_status bsw_codec_model_open(const struct bsw_codec *codec, const char *path, uint32_t dims,
                                      enum bsw_cpu_level level, struct bsw_transport *transport,
                                      struct bsw_codec_model *out, struct bsw_error *err);

@@ -14,7 +14,6 @@
 #include "kernels/kernel_sums.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/product_training.h"
-#include "shard/codecs/radii_message.h"
 #include "shard/codecs/radii_training.h"
 
 #define PART_FIELD   19 // Manifest.part

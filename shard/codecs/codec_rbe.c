@@ -15,7 +15,7 @@
 #define PART_FIELD      16 // Manifest.learned
 #define BIASLESS_RULE   1  // of models without projections: shard files have no biases
 
-// Of models that plan knows nothing of.
+// What plan assumes of models that it knows nothing of.
 #define USUAL_CODE_DIMS    64
 #define USUAL_QUERY_PLANES 3
 
@@ -148,8 +148,9 @@ static enum bsw_status check_fit(const struct bsw_rbe_model *model, const char *
                         path, bsw_metric_name(model->metric));
     }
     if (query->steps + 1 > BSW_MAX_QUERY_BITS) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "--model %s: %u planes for a query, %d are possible",
-                        path, query->steps + 1, BSW_MAX_QUERY_BITS);
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--model %s: %u planes for a query, must be %d at most", path,
+                        query->steps + 1, BSW_MAX_QUERY_BITS);
     }
     return BSW_OK;
 }

@@ -269,7 +269,7 @@ void bsw_store_affine(const struct bsw_manifest *manifest, size_t count, const f
 
 // ---- residuals ----
 
-// Of a tile's list, in the frame: centroid less mean, times rotation.
+// The centroid of a tile's list, in the frame: centroid less mean, times rotation.
 struct centroid_cache {
     uint32_t list;
     float *projected; // [padded_dims]

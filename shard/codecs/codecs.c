@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/number_parse.h"
 #include "shard/codecs/codec.h"
 
 // Frame of 4096 dims: 64 MiB; 65,536 shards: some 4 MiB, their known answers 64 MiB; and centroids.
@@ -13,7 +14,6 @@
 #define USUAL_QUERY_BITS   6
 
 #define COMMA()            ,
-#define COMMA_TEXT()       ", "
 #define ADDRESS(name)      &bsw_codec_##name
 
 const struct bsw_codec *const bsw_codecs[BSW_NUM_CODECS + 1] = {BSW_CODEC_LIST(ADDRESS, COMMA)};
@@ -30,8 +30,9 @@ enum bsw_status bsw_codec_parse(const char *text, const struct bsw_codec **out,
 {
     *out = bsw_codec_find(text);
     if (*out) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "codec '%s' is none of %s", text,
-                    BSW_CODEC_LIST(BSW_CODEC_TEXT, COMMA_TEXT));
+    char words[BSW_CHOICES_BYTES];
+    return bsw_fail(err, BSW_ERROR_USAGE, "unknown codec '%s': use %s", text,
+                    bsw_choices_text(BSW_CODEC_NAMES, words));
 }
 
 const char *bsw_codec_only_metric(const struct bsw_codec *codec)
@@ -81,7 +82,7 @@ enum bsw_status bsw_codec_check_model(const char *folder, const struct bsw_manif
     return BSW_OK;
 }
 
-// Of --bits, 0: not given, those that the codec then has.
+// Settles --bits: if it is 0, not given, the codec's usual number.
 static enum bsw_status settle_bits(const struct bsw_codec *codec, double *bits,
                                    struct bsw_error *err)
 {
@@ -204,7 +205,7 @@ enum bsw_status bsw_manifest_parse(const char *name, const void *data, size_t by
     return bsw_manifest_unpack(bsw_codecs, name, data, bytes, out, err);
 }
 
-// Of a folder without a manifest: it may be one that encode has not finished.
+// Fails for a folder without a manifest: it may be one that encode has not finished.
 static enum bsw_status fail_no_index(const char *folder, struct bsw_error *err)
 {
     static const char *const unfinished[] = {"encode.plan", "encode.lists"};

@@ -19,6 +19,7 @@ struct bsw_encode_place {
     uint32_t block;                        // of that shard
 };
 
+// One tenant: encode_pass.c, of a room that this one may not include.
 struct bsw_device_encode_options {
     const struct bsw_manifest *manifest; // codec xfbq or saq; all but shards' digests is set
     const bsw_vectors *vectors;

@@ -40,7 +40,7 @@ enum bsw_status bsw_entry_map_create(uint32_t parts, size_t num, const float *en
                                      struct bsw_entry_map **out, struct bsw_error *err);
 void bsw_entry_map_destroy(struct bsw_entry_map **map); // accepts NULL inside
 
-// Of limits and misses: that of a ray of a part.
+// The place in limits and misses of a ray of a part.
 size_t bsw_entry_map_at(const struct bsw_entry_map *map, uint32_t part, float x, float y);
 
 BSW_C_END

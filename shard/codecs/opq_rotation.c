@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shard/codecs/opq_rotation.h"
+#include "shard/codecs/product_training.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -58,7 +58,7 @@ static enum bsw_status share_out(const double *energies, const struct bsw_produc
         for (uint32_t p = 0; p < parts; p++)
             if (counts[p] < part_dims && (best == parts || logs[p] < logs[best])) best = p;
         places[i] = best * part_dims + counts[best]++;
-        // Of variances above 1, so that a product rises with every axis.
+        // Logarithms of variances above 1, so that a product rises with every axis.
         logs[best] += 0x1p-10 + (energies[i] > least ? log(energies[i] / least) : 0);
     }
     bsw_free(&counts);

@@ -11,7 +11,6 @@
 
 #include "common/base/memory.h"
 #include "common/files/index_manifest.h"
-#include "common/files/known_answers.h"
 #include "shard/codecs/query_batch.h"
 
 extern const uint32_t bsw_pinned_planes[BSW_KNOWN_QUERIES]; // ascending, the first is 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shard/codecs/product_books.h"
+#include "shard/codecs/product_training.h"
 
 #include <string.h>
 

@@ -30,7 +30,7 @@ BSW_C_BEGIN
 #define BSW_RADII_DEGREE    3
 #define BSW_RADII_NEIGHBORS 100 // that a radius is to hold
 
-// Of one part.
+// The fit of one part.
 struct bsw_radii_fit {
     double middle, half;                       // of the logarithms of density that were fitted
     double least, most;                        // of the radii that were: what is given is between
@@ -54,7 +54,7 @@ enum bsw_radii_kind { BSW_RADII_DYNAMIC, BSW_RADII_SMALL, BSW_RADII_LARGE, BSW_R
 
 enum bsw_status bsw_product_radii_create(uint32_t parts, struct bsw_product_radii **out,
                                          struct bsw_error *err);
-// Of a manifest, or of memory.
+// Bytes in a manifest, or in memory.
 static inline uint64_t bsw_product_radii_bytes(uint64_t parts, int is_file)
 {
     uint64_t cell = sizeof(uint16_t) + (is_file ? 0 : sizeof(float)),

@@ -8,14 +8,12 @@
 #include "common/base/integer_hash.h"
 #include "common/base/memory.h"
 #include "common/job/stop_signal.h"
-#include "shard/codecs/opq_rotation.h"
-#include "shard/codecs/product_books.h"
 
 // Rows that are held, of so many bytes at most.
 #define MOST_ROW_BYTES ((size_t)512 << 20)
 #define TILE_ROWS      128
 #define BOOK_ROUNDS    25
-// Of a rotation: rounds of both beginnings, and of the one that is kept.
+// Learning a rotation: rounds of both beginnings, and of the one that is kept.
 #define OPQ_TRIAL_ROUNDS      4
 #define OPQ_ROUNDS            20
 #define OPQ_FIRST_BOOK_ROUNDS 6

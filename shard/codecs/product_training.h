@@ -24,4 +24,45 @@
 enum bsw_status bsw_product_train(struct bsw_sample *sample, uint64_t seed, int num_threads,
                                   struct bsw_product_codes *codes, struct bsw_error *err);
 
+// ---- codebooks (product_books.c) ----------------------------------------------------------------
+
+// Rows that training holds, centred and without residuals' centroids.
+struct bsw_training_rows {
+    size_t num;
+    float *rows;      // [num][dims]
+    float *projected; // [num][projected_dims]
+    uint8_t *codes;   // [parts][num]: the entries that rows were last added to
+};
+
+struct bsw_book_training {
+    uint64_t seed;
+    uint32_t rounds; // at most
+    int num_threads;
+    int goes_on;                   // from the entries that there are; else from rows
+    struct bsw_progress *progress; // or NULL
+};
+
+// rows->projected to entries and norms of codes, and rows->codes. Threads take parts. sample: whose
+// name and level it is.
+enum bsw_status bsw_product_books_train(const struct bsw_book_training *training,
+                                        const struct bsw_training_rows *rows,
+                                        const struct bsw_sample *sample,
+                                        struct bsw_product_codes *codes, struct bsw_error *err);
+
+// ---- rotations (opq_rotation.c) -----------------------------------------------------------------
+
+// Each sets codes->matrix, [dims][projected_dims] of rows that are orthonormal.
+enum bsw_status bsw_opq_begin_random(uint64_t seed, struct bsw_product_codes *codes,
+                                     struct bsw_error *err);
+// The identity.
+void bsw_opq_begin_natural(struct bsw_product_codes *codes);
+// Principal axes of rows->rows, the next of most variance to the part whose variances have the
+// smallest product so far and that has room.
+enum bsw_status bsw_opq_begin_principal(const struct bsw_training_rows *rows,
+                                        struct bsw_product_codes *codes, struct bsw_error *err);
+// The matrix that brings rows->rows closest to what rows->codes stand for. *error: the sum of
+// squared distances of rows->projected, by the matrix before, to that.
+enum bsw_status bsw_opq_turn(const struct bsw_training_rows *rows, struct bsw_product_codes *codes,
+                             double *error, struct bsw_error *err);
+
 #endif

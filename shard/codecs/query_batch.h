@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/select/key_shift.h"
 #include "kernels/table_scan/table_formats.h"
 
 struct bsw_product_codes; // shard/codecs/product_codes.h
@@ -25,8 +24,7 @@ struct bsw_query_batch {
     const float *vectors;     // [num_queries][dims], as given; NULL for codec raw without lists
     const int32_t *constants; // [num_queries]; codec raw alone, as is factor
     int factor;               // both: kernels/encode/raw_codes.h
-    const union bsw_addition *additions; // [num_queries], to keys (probe.h); NULL: nothing
-    // Of codes that are scanned by tables; words are floats then.
+    // For codes that are scanned by tables; words are floats then.
     const struct bsw_product_codes *product; // NULL: there are no tables
     const float *centroids; // [lists][dims], where codes are of residuals; else NULL
     enum bsw_table_type table;

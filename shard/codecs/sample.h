@@ -44,7 +44,7 @@ struct bsw_sample {
     uint64_t num_rows;             // in the sample, bad ones included
     uint64_t next;                 // of the pass
     struct bsw_progress *progress; // of passes, borrowed; NULL unless the caller sets it
-    // Of residuals, borrowed: rows come less their centroids, plus the mean, with factors 1. NULL
+    // With residuals, borrowed: rows come less their centroids, plus the mean, with factors 1. NULL
     // unless the caller sets them.
     const float *centroids, *mean;
     bsw_list_assigner *assigner; // of centroids

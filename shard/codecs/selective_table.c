@@ -279,14 +279,14 @@ static uint64_t make_table(const struct bsw_selection *selection,
     for (uint32_t p = 0; p < codes->book.parts; p++) {
         const struct part part = part_at(selection, terms, limits, p);
         const float *x = codes->entries + 2 * num * p;
-        const struct bsw_entry_part all = {part.ray,
-                                           part.inner,
-                                           part.miss,
-                                           part.base,
-                                           x,
-                                           x + num,
-                                           terms->list_term + num * p,
-                                           terms->query_term + num * p};
+        const struct bsw_entry_part all = {.ray = part.ray,
+                                           .inner = part.inner,
+                                           .miss = part.miss,
+                                           .base = part.base,
+                                           .x = x,
+                                           .y = x + num,
+                                           .list = terms->list_term + num * p,
+                                           .query = terms->query_term + num * p};
         within += selection->tables->make[kind][selection->settings.mode](&all, num, out + num * p,
                                                                           hits + words * p);
     }

@@ -2,7 +2,7 @@
 // Tables of entries within a radius of the query's projection, after JUNO (Liu et al., ASPLOS 2024,
 // Sections 4 and 5): what a search of --entries radius scans product codes by.
 //
-// Of each part, a ray at the query's projection (l2: less the list's centroid) finds the entries
+// For each part, a ray at the query's projection (l2: less the list's centroid) finds the entries
 // within limit = (radius * scale)^2, radius as product_radii.h has it for the projection before the
 // centroid is taken off, or, with radii of the nearest entries, limit is what entry_map.h has for
 // the ray: l2 alone. t_p(e), the number of entry e, is then
@@ -55,7 +55,7 @@ struct bsw_selection_work {
 };
 #define BSW_SELECTION_SAMPLE 32
 
-// Of a rank's search. What is counted, and what failed, is written by all threads.
+// The selection of a rank's search. What is counted, and what failed, is written by all threads.
 struct bsw_selection {
     struct bsw_selection_settings settings;
     const struct bsw_product_codes *codes; // borrowed
@@ -67,7 +67,7 @@ struct bsw_selection {
     struct bsw_first_failure failure;
 };
 
-// Of codes with radii. The finder has the book of codes->entries.
+// Opens a selection for codes with radii. The finder has the book of codes->entries.
 enum bsw_status bsw_selection_open(const struct bsw_selection_settings *settings,
                                    const struct bsw_product_codes *codes, enum bsw_cpu_level level,
                                    struct bsw_selection *out, struct bsw_error *err);
@@ -75,7 +75,7 @@ void bsw_selection_close(struct bsw_selection *selection); // accepts {0}
 // What failed since the last report, BSW_OK if nothing did; after the threads have met.
 enum bsw_status bsw_selection_report(struct bsw_selection *selection, struct bsw_error *err);
 
-// Of tables made: their entries, and those within. Thread-safe.
+// Counts what tables that were made have: entries, and those within. Thread-safe.
 static inline void bsw_selection_count(struct bsw_selection *selection, uint64_t entries,
                                        uint64_t computed, uint64_t within)
 {

@@ -7,7 +7,6 @@
 #include "shard/codecs/codec.h"
 #include "shard/device/device_coarse.h"
 #include "shard/device/device_graph.h"
-#include "shard/device/device_histogram.h"
 #include "shard/device/device_list_batch.h"
 #include "shard/device/device_readback.h"
 
@@ -60,8 +59,6 @@ static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
         .keep = (size_t)settings->keep,
         .stage_dims = is_staged ? bsw_manifest_stage(needs->manifest) : 0,
         .queue = settings->queue,
-        .has_masks = settings->has_masks,
-        .has_additions = settings->has_additions,
         .probe = most_probe(needs),
         .product = manifest->codec->has_tables ? manifest->codec->table->product(manifest) : NULL,
         .centroids = centroids,
@@ -285,35 +282,14 @@ static enum bsw_status load_rows(void *address, struct bsw_backend_shard *shard,
 
 // ---- a batch ----
 
-// A part as a shard, or the whole shard.
-struct view {
-    struct bsw_resident_shard host;
-    struct bsw_device_shard codes;
-};
-
-static enum bsw_status view_part(struct device_state *state, const struct bsw_backend_shard *shard,
-                                 const struct bsw_scan_part *part,
-                                 struct bsw_scan_workspace *workspace, struct view *out,
-                                 struct bsw_error *err)
-{
-    const struct bsw_device_unit *unit = shard->own;
-    if (part)
-        return bsw_device_shard_view(&state->engine, &unit->codes, part, &workspace->masks,
-                                     &out->host, &out->codes, err);
-    out->codes = unit->codes;
-    return BSW_OK;
-}
-
 static enum bsw_status scan(void *address, const struct bsw_backend_shard *shard,
-                            const struct bsw_scan_part *part, const struct bsw_query_range *queries,
-                            const uint32_t *limits, size_t keep,
-                            struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
-                            struct bsw_error *err)
+                            const struct bsw_query_range *queries, const uint32_t *limits,
+                            size_t keep, struct bsw_scan_workspace *workspace,
+                            struct bsw_candidate_lists *out, struct bsw_error *err)
 {
     struct device_state *state = address;
-    struct view view;
-    BSW_TRY(view_part(state, shard, part, workspace, &view, err));
-    return bsw_device_shard_scan(&state->engine, &view.codes, queries->batch, queries->first_query,
+    const struct bsw_device_unit *unit = shard->own;
+    return bsw_device_shard_scan(&state->engine, &unit->codes, queries->batch, queries->first_query,
                                  queries->num_queries, limits, keep, workspace, out, err);
 }
 
@@ -403,21 +379,6 @@ static enum bsw_status take(void *address, size_t span, const struct bsw_cut *cu
     return bsw_device_kept_take(&state->kept.spans[span], &state->engine.transfer, cuts, out, err);
 }
 
-static enum bsw_status histogram(void *address, const struct bsw_backend_shard *shard,
-                                 const struct bsw_scan_part *part,
-                                 const struct bsw_query_range *queries, uint64_t k,
-                                 struct bsw_scan_workspace *workspace,
-                                 struct bsw_candidate_lists *lists, bsw_histogram_fn emit,
-                                 void *context, struct bsw_error *err)
-{
-    struct device_state *state = address;
-    struct view view;
-    BSW_TRY(view_part(state, shard, part, workspace, &view, err));
-    return bsw_device_shard_histogram(&state->engine, &view.codes, queries->batch,
-                                      queries->first_query, queries->num_queries, k, workspace,
-                                      lists, emit, context, err);
-}
-
 // The host lists the survivors; values are its own where the device has no room for refinement.
 static enum bsw_status refine(void *address, const struct bsw_backend_shard *shard,
                               const struct bsw_query_range *queries,
@@ -493,7 +454,6 @@ const struct bsw_backend bsw_device_backend = {
     .scan = scan,
     .scan_lists = scan_lists,
     .take_coarse = take_coarse,
-    .histogram = histogram,
     .refine = refine,
     .scan_span = scan_span,
     .begin = begin,

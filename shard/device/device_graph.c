@@ -15,7 +15,7 @@ struct shape_codes {
 
 struct shape {
     size_t first_staged, num_queries, keep, capacity;
-    int is_matrix, has_additions, has_answers;
+    int is_matrix, has_answers;
     uint32_t types;               // of tables
     int has_types, has_selection; // a type for each query; entries within a radius
     struct bsw_selection_settings selection;
@@ -51,7 +51,6 @@ static int make_shape(const struct bsw_device_group *group, struct shape *out)
                           .keep = group->run.keep,
                           .capacity = group->run.lists.capacity,
                           .is_matrix = group->is_matrix,
-                          .has_additions = group->batch->additions != NULL,
                           .has_answers = group->run.answers != NULL,
                           .types = group->tables.types,
                           .has_types = group->batch->tables != NULL,
@@ -80,8 +79,7 @@ static int is_same(const struct shape *a, const struct shape *b)
 {
     if (a->first_staged != b->first_staged || a->num_queries != b->num_queries ||
         a->keep != b->keep || a->capacity != b->capacity || a->is_matrix != b->is_matrix ||
-        a->has_additions != b->has_additions || a->has_answers != b->has_answers ||
-        a->types != b->types || a->has_types != b->has_types ||
+        a->has_answers != b->has_answers || a->types != b->types || a->has_types != b->has_types ||
         a->has_selection != b->has_selection || a->num_shards != b->num_shards ||
         !is_same_selection(&a->selection, &b->selection))
         return 0;

@@ -41,13 +41,6 @@ void bsw_device_group_point(struct bsw_device_group *group)
     group->run.lists.hits =
         (uint64_t *)(void *)(group->run.lists.counts + bsw_device_lists_hits_place(num_queries));
     group->run.d_answers = (uint64_t *)(void *)(memory + at->sort); // free until there is a sort
-    if (group->batch->additions) {
-        group->shift = (struct bsw_device_shift){
-            .additions = (const union bsw_addition *)(void *)(memory + at->additions),
-            .is_float = plan->has_affine || plan->product,
-            .limits = (uint32_t *)(void *)(memory + at->raw_limits),
-            .counts = (uint32_t *)(void *)(memory + at->raw_counts)};
-    }
     if (!group->has_queues) return;
     group->run.lists.queues =
         (struct bsw_device_row_queues){.slots = (uint64_t *)(void *)(memory + at->slots),
@@ -95,9 +88,6 @@ enum bsw_status bsw_device_group_stage(struct bsw_device_group *group, const uin
     memset(group->run.counts, 0, bsw_device_lists_numbers(group->num_queries) * sizeof(uint32_t));
     memset(staging + plan->queries.raised, 0, group->num_queries * sizeof(uint32_t));
     if (plan->stage_dims > 0) memset(staging + plan->queries.survivors, 0, sizeof(uint64_t));
-    if (group->batch->additions)
-        memcpy(staging + plan->queries.additions, group->batch->additions + group->first_query,
-               group->num_queries * sizeof *group->batch->additions);
     if (group->tables.tables.types)
         memcpy(staging + plan->queries.types, group->batch->tables + group->first_query,
                group->num_queries);

@@ -5,7 +5,6 @@
 #ifndef BITSWEEP_SHARD_DEVICE_GROUP_H
 #define BITSWEEP_SHARD_DEVICE_GROUP_H
 
-#include "kernels/device_scan/device_shift.h"
 #include "shard/device/device_shard.h"
 #include "shard/device/device_stage.h"
 #include "shard/device/device_tables.h"
@@ -27,7 +26,6 @@ struct bsw_device_group {
     uint64_t stopped; // pairs of row and query, by the first stage
     struct bsw_device_queries queries;
     struct bsw_device_table_run tables; // of product codes
-    struct bsw_device_shift shift;      // with additions
     struct bsw_device_list_run run;
     uint64_t scanned; // bundles, with those that overflowed
 };

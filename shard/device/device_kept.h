@@ -23,7 +23,7 @@ struct bsw_device_kept_needs {
 
 struct bsw_device_kept;
 
-// Of one span.
+// Lists of one span.
 struct bsw_device_kept_span {
     const struct bsw_device_kept *kept;
     uint64_t *items;              // device: its lists
@@ -41,7 +41,7 @@ struct bsw_device_kept {
     struct bsw_device_kept_span *spans; // [num_spans]
     struct bsw_device_buffer memory;
     unsigned char *staging; // host: tables that are copied
-    // Of one take at a time.
+    // For one take at a time.
     struct bsw_cut *cuts, *d_cuts;     // [max_queries], host and device
     uint32_t *survivors, *d_survivors; // [max_queries]
     uint64_t *packed;                  // device
@@ -64,8 +64,8 @@ enum bsw_status bsw_device_kept_add(struct bsw_device_kept_span *span,
                                     const struct bsw_device_lists *lists, const uint32_t *counts,
                                     struct bsw_error *err);
 
-// Of each list what is within its query's cut, in the order of lists, to host memory; the lists on
-// the device stay. cuts [num_queries of the span].
+// Takes from each list what is within its query's cut, in the order of lists, to host memory; the
+// lists on the device stay. cuts [num_queries of the span].
 enum bsw_status bsw_device_kept_take(struct bsw_device_kept_span *span,
                                      struct bsw_device_blocks *blocks, const struct bsw_cut *cuts,
                                      struct bsw_candidate_lists *out, struct bsw_error *err);

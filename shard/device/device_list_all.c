@@ -3,7 +3,7 @@
 #include "common/device/device_phase.h"
 #include "shard/device/device_list_group.h"
 
-// Of all lists: runs of so many bundles that there are some thousand.
+// All lists are cut into runs of so many bundles that there are some thousand.
 #define WANTED_RUNS 4096
 #define MOST_RUN    ((size_t)128)
 

@@ -61,7 +61,7 @@ enum bsw_status bsw_device_list_group_launch(struct bsw_device_list_group *batch
     return bsw_device_launched(device, code, "scan", err);
 }
 
-// Of the segment under way; items of a part count from its first.
+// Scans items of the segment under way; items of a part count from its first.
 static enum bsw_status scan_items(void *context, const struct bsw_device_part *part,
                                   const struct bsw_device_lists *lists, struct bsw_error *err)
 {
@@ -195,7 +195,7 @@ static enum bsw_status add_lists(struct bsw_device_list_group *batch,
     return BSW_OK;
 }
 
-// Of lists [begin, end).
+// Finds the range of lists [begin, end).
 static enum bsw_status find_range(struct bsw_device_list_group *batch, uint32_t begin, uint32_t end,
                                   struct bsw_device_list_range *range, struct bsw_error *err)
 {

@@ -79,8 +79,8 @@ static enum bsw_status begin_segment(struct bsw_device_list_table *table, struct
     return BSW_OK;
 }
 
-// Of a list's queries those that items of a tile have: whole groups of the widest, and what is left
-// of them one of the narrowest that holds it.
+// How items of a tile share a list's queries: whole groups of the widest, and what is left of them
+// one of the narrowest that holds it.
 struct pieces {
     size_t first, num; // pieces of up to as many queries as the widest tile has
 };
@@ -94,7 +94,7 @@ static struct pieces pieces_of(size_t num_queries, uint32_t tile)
     return (struct pieces){whole, (size_t)has_rest};
 }
 
-// Of one list in one part.
+// Items of one list in one part.
 struct list_items {
     size_t first_bundle, num_bundles, item_bundles;
     size_t first_slot, num_queries;

@@ -28,7 +28,8 @@
 #include "kernels/gpu_select/gpu_select.h"
 #include "shard/device/device_levels.h"
 
-// Of a launch: its rows and a list's capacity together stay below 2^32, as the kernels want.
+// The most of a launch: its rows and a list's capacity together stay below 2^32, as the kernels
+// want.
 #define BSW_MOST_SEGMENT_BUNDLES ((size_t)1 << 26)
 
 // Queues a scan of the part's rows on the run's queue that appends to `lists` (or to the exact ones

@@ -11,8 +11,8 @@
 #define ALIGNMENT ((size_t)256)
 // Part of the memory for lists and queries where codes have to share it.
 #define LISTS_PART 4
-// Of a shorter list segments would be too short: one as long as all before it adds about `keep`
-// rows where rows come in no order; twice that and some leave room for chance.
+// A shorter list would make segments too short: one as long as all before it adds about `keep` rows
+// where rows come in no order; twice that and some leave room for chance.
 #define ROOM_PER_KEPT 2
 #define LEAST_ROOM    1024
 // Longer lists make for fewer segments (device_plan.h), within this part of the memory.
@@ -24,7 +24,7 @@
 #define MOST_SLOTS ((size_t)1 << 21)
 #define MOST_WORK  ((size_t)1 << 16)
 #define LEAST_WORK ((size_t)256)
-// Of what is left for codes each of the two blocks takes no more than this part.
+// Each of the two blocks takes no more than this part of what is left for codes.
 #define BLOCK_PART 8
 
 // Places an array at the end of what is there.
@@ -88,7 +88,7 @@ static size_t codes_bytes(const struct bsw_device_plan *plan, size_t num_bundles
            (plan->num_centroids > 0 ? bsw_device_bundle_lists_bytes(num_bundles) : 0);
 }
 
-// Of a block of queues.
+// Slots of a block of queues.
 static size_t queue_slots(const struct bsw_device_plan *plan)
 {
     return (size_t)plan->queue.length * BSW_QUEUE_THREADS;
@@ -116,7 +116,6 @@ static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queri
     out->counts = place(bsw_device_lists_numbers(num_queries) * sizeof(uint32_t), &total);
     out->raised = place(num_queries * sizeof(uint32_t), &total);
     out->survivors = place(plan->stage_dims > 0 ? sizeof(uint64_t) : 0, &total);
-    out->additions = place(plan->has_additions ? num_queries * sizeof(float) : 0, &total);
     out->types = place(plan->product ? num_queries : 0, &total);
     size_t selecting = plan->selection.is_on ? num_queries : 0;
     size_t parts = plan->product ? plan->product->book.parts : 0;
@@ -133,8 +132,6 @@ static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queri
         place(bsw_device_sort_bytes((uint32_t)num_queries, (uint32_t)plan->capacity), &total);
     out->slots =
         place(num_queries * plan->queue_blocks * queue_slots(plan) * sizeof(uint64_t), &total);
-    out->raw_limits = place(plan->has_additions ? num_queries * sizeof(uint32_t) : 0, &total);
-    out->raw_counts = place(plan->has_additions ? num_queries * sizeof(uint32_t) : 0, &total);
     out->bytes = total;
 }
 
@@ -338,17 +335,12 @@ static void plan_book(const struct bsw_device_needs *needs, struct bsw_device_pl
 enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
                                      struct bsw_device_plan *out, struct bsw_error *err)
 {
-    *out = (struct bsw_device_plan){.query_bits = needs->query_bits,
-                                    .has_additions = needs->has_additions};
+    *out = (struct bsw_device_plan){.query_bits = needs->query_bits};
     if (needs->num_shards == 0) return BSW_OK;
-    for (size_t i = 0; i < needs->num_shards && needs->has_masks; i++) {
-        size_t bytes = bsw_num_bundles((size_t)needs->shapes[i].num_places) * sizeof(uint32_t);
-        if (bytes > out->mask_bytes) out->mask_bytes = bsw_align_size(bytes, ALIGNMENT);
-    }
     out->has_lists = needs->shapes[0].num_lists > 0;
     if (out->has_lists) plan_tables(needs, out);
     plan_book(needs, out);
-    size_t before = out->mask_bytes + out->list_bytes + out->book.bytes;
+    size_t before = out->list_bytes + out->book.bytes;
     free_bytes -= free_bytes < before ? free_bytes : before;
     out->layout = needs->shapes[0].layout;
     out->has_affine = needs->shapes[0].has_affine;
@@ -364,8 +356,8 @@ enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_
 
 size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan)
 {
-    return plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes + plan->mask_bytes +
-           plan->list_bytes + plan->book.bytes;
+    return plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes + plan->list_bytes +
+           plan->book.bytes;
 }
 
 void bsw_device_plan_deinit(struct bsw_device_plan *plan)

@@ -47,7 +47,6 @@ struct bsw_device_needs {
                          // keep + BSW_QUEUE_THREADS * queue.length
     uint32_t stage_dims; // padded, of a progressive scan's first stage; 0: none is wanted
     struct bsw_queue_options queue; // {0}: none
-    int has_masks, has_additions;   // a probe may have them (shard/probe.h)
     uint32_t probe; // lists that a query looks at, of shapes that have some; 0: all, nothing added
     // Set for shapes that are scanned by tables, else NULL; centroids: those of all lists, where
     // tables of l2 want them, borrowed while the engine is opened. level: what computes with them.
@@ -72,11 +71,10 @@ struct bsw_device_codes_layout {
     size_t planes[BSW_MAX_SEGMENTS], scales, biases, tails, masks, bytes;
 };
 struct bsw_device_queries_layout {
-    size_t words, scales, limits, counts, raised, survivors, additions, types;
+    size_t words, scales, limits, counts, raised, survivors, types;
     size_t entry_limits, nothing, entry_counts; // of a selection of entries
     size_t upload_bytes;                        // of all before: they travel together
     size_t components, constants, stage_constants, reaches, items, sort, slots;
-    size_t raw_limits, raw_counts; // with additions
     size_t bytes;
 };
 
@@ -94,8 +92,7 @@ struct bsw_device_plan {
     size_t group_queries;           // at a time
     struct bsw_device_queries_layout queries;
     size_t code_bytes; // of all shards on the device, with the rows of their places
-    size_t mask_bytes; // row masks of a search for the largest shard; 0: none
-    int has_additions, has_lists;
+    int has_lists;
     size_t list_slots, list_items;           // of the tables of work items; 0 without lists
     size_t list_bytes;                       // of the tables
     const struct bsw_product_codes *product; // borrowed; NULL: no tables

@@ -44,9 +44,10 @@ enum bsw_status bsw_device_shard_fetch(struct bsw_device_engine *engine,
 {
     *out = (struct bsw_resident_shard){
         .index = shard->host->index, .shape = shard->host->shape, .num_bundles = 1};
-    const struct bsw_scan_part part = {.first_bundle = bundle, .num_bundles = 1};
-    if (shard->host->arrays.masks)
-        return bsw_resident_shard_view(shard->host, &part, NULL, out, err);
+    if (shard->host->arrays.masks) {
+        *out = bsw_resident_shard_bundle(shard->host, bundle);
+        return BSW_OK;
+    }
     BSW_TRY(send_for(engine, shard, bundle, 1, engine->readback, &out->arrays, err));
     return bsw_device_wait(engine->device, BSW_QUEUE_COPY, "codes from the device", err);
 }

@@ -13,7 +13,7 @@
 #define MOST_GROUP_PAIRS ((size_t)1 << 26)
 // Rows stay on the device only if this part of what is free then is left.
 #define SPARE_PART 16
-// Of every array in a half.
+// Alignment of every array in a half.
 #define ALIGNMENT ((size_t)16)
 // Rows that a thread takes at once, and how many of them it asks for ahead of copying.
 #define RANGE_ROWS 32

@@ -10,7 +10,7 @@
 #define QUERY_SEED  0x5e1fc4ec0u
 #define QUERY_SCALE 0x1p-6f
 #define KEEP        10
-// Of rows that a list has room for beyond those kept.
+// Rows that a list has room for beyond those kept.
 #define LIST_BUNDLES 3
 
 struct self_check {
@@ -27,7 +27,8 @@ struct self_check {
     struct bsw_candidate_lists expected, found;
 };
 
-// Of product codes: in each dimension a number of the codebook, so that some rows are near.
+// A query for product codes: in each dimension a number of the codebook, so that some rows are
+// near.
 static void put_table_query(const struct bsw_product_codes *codes, size_t query, uint32_t *words)
 {
     size_t num = bsw_product_entries(&codes->book);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/device/device_phase.h"
-#include "kernels/device_scan/device_shift.h"
 #include "kernels/device_scan/device_tuning.h"
 #include "shard/device/device_graph.h"
 #include "shard/device/device_readback.h"
@@ -43,8 +42,6 @@ static enum bsw_status allocate_engine(struct bsw_device_engine *engine,
     bsw_device *device = engine->device;
     if (plan->group_queries == 0) return BSW_OK; // no shards
     BSW_TRY(bsw_device_allocate(device, plan->queries.bytes, "queries", &engine->queries, err));
-    if (plan->mask_bytes > 0)
-        BSW_TRY(bsw_device_allocate(device, plan->mask_bytes, "row masks", &engine->masks, err));
     if (plan->list_bytes > 0) {
         BSW_TRY(bsw_device_allocate(device, plan->list_bytes, "work items", &engine->tables, err));
         BSW_TRY(bsw_device_allocate_host(device, plan->list_bytes, "work items",
@@ -93,7 +90,6 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     if (!engine->device) return;
     bsw_device_graphs_close(engine);
     bsw_device_free(engine->device, &engine->queries);
-    bsw_device_free(engine->device, &engine->masks);
     bsw_device_free(engine->device, &engine->tables);
     bsw_device_free(engine->device, &engine->book);
     for (int i = 0; i < 2; i++) bsw_device_free(engine->device, &engine->blocks[i]);
@@ -282,49 +278,3 @@ void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device
 }
 
 // ---- parts ----
-
-// The resident masks with those of a search, in the engine's memory.
-static enum bsw_status join_masks(struct bsw_device_engine *engine, const uint32_t *masks,
-                                  struct bsw_device_codes *codes, struct bsw_error *err)
-{
-    bsw_device *device = engine->device;
-    uint32_t *both = (uint32_t *)(void *)engine->masks.data;
-    if (codes->num_bundles == 0) return BSW_OK;
-    if (!both)
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: it was opened for a search without row masks",
-                        bsw_device_label(device));
-    // Scans before this one may still read the memory.
-    BSW_TRY(bsw_device_follow(device, BSW_QUEUE_COPY, BSW_QUEUE_SCAN, err));
-    BSW_TRY(bsw_device_blocks_upload(&engine->transfer, both, masks,
-                                     codes->num_bundles * sizeof *masks, "row masks", err));
-    BSW_TRY(bsw_device_follow(device, BSW_QUEUE_SCAN, BSW_QUEUE_COPY, err));
-    int code = bsw_device_join_masks(both, codes->masks, codes->num_bundles,
-                                     bsw_device_stream(device, BSW_QUEUE_SCAN));
-    codes->masks = both;
-    return bsw_device_launched(device, code, "row masks", err);
-}
-
-enum bsw_status bsw_device_shard_view(struct bsw_device_engine *engine,
-                                      const struct bsw_device_shard *shard,
-                                      const struct bsw_scan_part *part, struct bsw_buffer *masks,
-                                      struct bsw_resident_shard *host, struct bsw_device_shard *out,
-                                      struct bsw_error *err)
-{
-    struct bsw_device_codes *codes = &out->resident;
-    size_t first = part->first_bundle, here = shard->resident.num_bundles, row;
-    BSW_TRY(bsw_resident_shard_view(shard->host, part, masks, host, err));
-    *out = *shard;
-    out->host = host;
-    out->num_bundles = part->num_bundles;
-    if (first > here) first = here;
-    row = first * BSW_BUNDLE_ROWS;
-    here -= first;
-    codes->num_bundles = (uint32_t)(here < part->num_bundles ? here : part->num_bundles);
-    for (uint32_t s = 0; s < codes->layout.num_segments; s++)
-        codes->planes[s] += first * bsw_segment_bundle_words(&codes->layout.segments[s]);
-    if (codes->scales) codes->scales += row;
-    if (codes->biases) codes->biases += row;
-    if (codes->tails) codes->tails += row;
-    codes->masks += first;
-    return part->masks ? join_masks(engine, part->masks, codes, err) : BSW_OK;
-}

@@ -23,7 +23,7 @@
 struct bsw_device_engine {
     bsw_device *device; // borrowed
     struct bsw_device_plan plan;
-    struct bsw_device_buffer queries, blocks[2], masks, tables, book;
+    struct bsw_device_buffer queries, blocks[2], tables, book;
     unsigned char *staging;            // host: what is uploaded for a group, as in plan.queries
     unsigned char *table_staging;      // host: work items on their way, as in tables
     uint32_t *list_counts;             // host: of group_queries, as downloaded
@@ -33,7 +33,7 @@ struct bsw_device_engine {
     unsigned char *readback;           // host: device_readback.h
     struct bsw_device_blocks transfer; // codes and lists on their way
     int is_checked; // device_self_check.h, with the first shard that is on the device
-    // Of bsw_device_list_batch_begin; owned.
+    // From bsw_device_list_batch_begin; owned.
     struct bsw_device_list_begun *list_begun;
     uint64_t launches_before;                                     // the last shard was loaded
     struct bsw_scan_counts counts;                                // since it was opened
@@ -89,15 +89,6 @@ enum bsw_status bsw_device_copy_codes(struct bsw_device_engine *engine,
                                       int is_pinned, struct bsw_device_codes *out,
                                       struct bsw_error *err);
 
-// The part as a shard of its own over the same memory, until the next call; host: takes its host
-// side, masks as for bsw_resident_shard_view. Masks want has_masks among the needs:
-// BSW_ERROR_USAGE.
-enum bsw_status bsw_device_shard_view(struct bsw_device_engine *engine,
-                                      const struct bsw_device_shard *shard,
-                                      const struct bsw_scan_part *part, struct bsw_buffer *masks,
-                                      struct bsw_resident_shard *host, struct bsw_device_shard *out,
-                                      struct bsw_error *err);
-
 // Shards that follow each other in the index, as if they were one whose row 0 is the first's: a
 // span (shard_span.h). With queues it is one shard.
 struct bsw_device_span {
@@ -105,8 +96,7 @@ struct bsw_device_span {
     size_t num_shards;                            // >= 1
 };
 
-// As bsw_shard_scan, with additions to keys only where the needs have them and there are no queues,
-// else BSW_ERROR_USAGE; of workspace only `scan` and `queue` are read, which is that of the needs
+// As bsw_shard_scan; of workspace only `scan` and `queue` are read, which is that of the needs
 // or {0}, and the figures are added to. Both progressive kinds are the progressive matrix scan,
 // from the second segment on, on a Hopper GPU whose kernel has room for the stage, else the full
 // one; AUTO is too where the tuning says so, as long as that pays (device_stage.h). kept: where
@@ -121,7 +111,7 @@ enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
                                      struct bsw_device_kept_span *kept,
                                      struct bsw_candidate_lists *out, struct bsw_error *err);
 
-// The same without limits or additions, lists to stay, in two steps: begin queues all of it and
+// The same without limits, lists to stay, in two steps: begin queues all of it and
 // waits for nothing, end waits. In between the engine scans nothing else, and what the queries'
 // batch points to stays; work on other queues is free to go on. *is_begun 0: not of these queries
 // at once or without the host; then there is no end. Also after an error of begin where it is 1.

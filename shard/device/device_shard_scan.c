@@ -172,22 +172,6 @@ static enum bsw_status launch_scan(void *context, const struct bsw_device_part *
     return launch(scan, launch_full, &rest, lists, err);
 }
 
-// The scan with limits of keys before anything is added, then what it found with additions.
-static enum bsw_status launch_shifted(void *context, const struct bsw_device_part *part,
-                                      const struct bsw_device_lists *lists, struct bsw_error *err)
-{
-    const struct codes_scan *scan = context;
-    const struct bsw_device_shift *shift = &scan->group->shift;
-    bsw_device *device = scan->group->engine->device;
-    struct bsw_device_lists raw = *lists;
-    int code = bsw_device_shift_begin(lists, shift, bsw_device_stream(device, BSW_QUEUE_SCAN));
-    BSW_TRY(bsw_device_launched(device, code, "limits", err));
-    raw.limits = shift->limits;
-    BSW_TRY(launch_scan(context, part, &raw, err));
-    code = bsw_device_shift_end(lists, shift, bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "additions", err);
-}
-
 // All bundles of what is given, which follow those done so far.
 static enum bsw_status scan_codes(const struct codes_scan *scan, struct bsw_error *err)
 {
@@ -197,9 +181,7 @@ static enum bsw_status scan_codes(const struct codes_scan *scan, struct bsw_erro
     if (group->has_queues)
         return bsw_device_row_queues_scan(&group->run, num_bundles, group->num_bundles, launch_scan,
                                           context, err);
-    return bsw_device_list_run_scan(&group->run, num_bundles,
-                                    group->batch->additions ? launch_shifted : launch_scan, context,
-                                    err);
+    return bsw_device_list_run_scan(&group->run, num_bundles, launch_scan, context, err);
 }
 
 // ---- blocks ----
@@ -283,9 +265,8 @@ static enum bsw_status queue_ahead(struct bsw_device_group *group, struct bsw_er
 {
     struct codes_scan scan = {group, NULL, 0};
     BSW_TRY(bsw_device_group_upload(group, err));
-    BSW_TRY(bsw_device_list_run_queue_ahead(&group->run, group->num_bundles,
-                                            group->batch->additions ? launch_shifted : launch_scan,
-                                            &scan, err));
+    BSW_TRY(
+        bsw_device_list_run_queue_ahead(&group->run, group->num_bundles, launch_scan, &scan, err));
     return sort_lists(group, err);
 }
 
@@ -406,14 +387,8 @@ enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
                                      struct bsw_candidate_lists *out, struct bsw_error *err)
 {
     double started = bsw_clock_seconds();
-    const struct bsw_query_batch *batch = queries->batch;
     size_t num_queries = queries->num_queries, most = engine->plan.group_queries;
     struct bsw_device_group group;
-    if (batch->additions && (!engine->plan.has_additions || workspace->queue.length > 0))
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: it was opened for a search %s",
-                        bsw_device_label(engine->device),
-                        engine->plan.has_additions ? "with queues, which have no additions to keys"
-                                                   : "without additions to keys");
     init_group(engine, span, queries, keep, kept != NULL, workspace, &group);
     size_t stride = kept ? 0 : group.run.keep; // of lists on the host
     BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, stride, err));

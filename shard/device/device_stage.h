@@ -13,7 +13,7 @@
 
 #include "kernels/device_scan/device_scan.h"
 
-// Of a group of queries. {.is_always, .words, .stage_words} then zeros.
+// What a group of queries has learnt of the stage. {.is_always, .words, .stage_words} then zeros.
 struct bsw_device_stage_run {
     int is_always; // after the first launch: also where it does not pay
     uint32_t words, stage_words;

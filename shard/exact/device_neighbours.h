@@ -25,7 +25,8 @@ struct bsw_device_neighbours_needs {
     int num_threads;          // that read rows, all but the first
 };
 
-// Where rows come from. They are numbered from 0.
+// Where rows come from. They are numbered from 0. One tenant: truth_device.c, of a room that this
+// one may not include; tests have made-up ones.
 struct bsw_device_row_source {
     void *context;
     // Rows [first, first + count) of the needs' type to `to`, dense. Called by several threads at

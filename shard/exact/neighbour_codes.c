@@ -9,7 +9,7 @@
 #include "kernels/screen/screen_margin.h"
 
 #define QUERY_MOST 127.0
-// Of pairs one in so many may pass: an exact value costs about 8 times a float32 product.
+// One pair in so many may pass: an exact value costs about 8 times a float32 product.
 #define PAIRS_A_PASS 8
 #define MAX_PAUSE    16
 // Halves reach from 2^-14 to 2^16: room for rows that are larger than those looked at.
@@ -17,7 +17,7 @@
 
 // ---- queries ----
 
-// Of a query's numbers in steps, rounded.
+// How a query's numbers in steps were rounded.
 struct query_rounding {
     double squares; // sum of squared errors
     double rest;    // the largest error by magnitude, the number less its code

@@ -74,8 +74,8 @@ struct bsw_neighbour_tiles {
     double *row_norms; // squared; of codes
     double unit;
 
-    // Of each thread: what a step lets through, a bundle of rows that are no float32, and of codes
-    // a step's rows as screen takes them.
+    // Each thread's own: what a step lets through, a bundle of rows that are no float32, and, for
+    // codes, a step's rows as screen takes them.
     uint32_t *places; // screened: [tile queries][step rows]
     uint64_t *items;  // on int8 units: [tile queries][step rows]
     float *floats;    // [32][dims]

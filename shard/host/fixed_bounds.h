@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of queries that have one table for all rows (kernels/table_bounds): without lists, with
-// lists that are an order of rows, and under ip and cosine, tables of any type. What scan_tables.c
-// and list_bounds.h share; and rows that passed, whatever made the bounds.
+// Behind list_bounds.h: bounds of queries that have one table for all rows (kernels/table_bounds),
+// which is without lists, with lists that are an order of rows, and under ip and cosine, tables of
+// any type; and rows that passed, whatever made the bounds.
 #ifndef BITSWEEP_SHARD_FIXED_BOUNDS_H
 #define BITSWEEP_SHARD_FIXED_BOUNDS_H
 
@@ -15,7 +15,7 @@ static inline size_t bsw_fixed_bound_least(const struct bsw_product_book *book)
     return book->bits == 8 ? BSW_FIXED_BOUND_LEAST : 1;
 }
 
-// Of one query.
+// The bound of one query.
 struct bsw_fixed_bound {
     struct bsw_bound_scale numbers;
     double size, multiplier; // A, and m of keys

@@ -31,44 +31,14 @@ static const char *label(const void *state)
     return "cpu";
 }
 
-// The part as a shard; of masks only those rows that were not dropped.
-static enum bsw_status view_part(const struct bsw_backend_shard *shard,
-                                 const struct bsw_scan_part *part,
-                                 struct bsw_scan_workspace *workspace,
-                                 struct bsw_resident_shard *out, struct bsw_error *err)
-{
-    if (!part) {
-        *out = *shard->resident;
-        return BSW_OK;
-    }
-    return bsw_resident_shard_view(shard->resident, part, &workspace->masks, out, err);
-}
-
 static enum bsw_status scan(void *state, const struct bsw_backend_shard *shard,
-                            const struct bsw_scan_part *part, const struct bsw_query_range *queries,
-                            const uint32_t *limits, size_t keep,
-                            struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
-                            struct bsw_error *err)
+                            const struct bsw_query_range *queries, const uint32_t *limits,
+                            size_t keep, struct bsw_scan_workspace *workspace,
+                            struct bsw_candidate_lists *out, struct bsw_error *err)
 {
-    struct bsw_resident_shard view;
     (void)state;
-    BSW_TRY(view_part(shard, part, workspace, &view, err));
-    return bsw_shard_scan(&view, queries->batch, queries->first_query, queries->num_queries, limits,
-                          keep, workspace, out, err);
-}
-
-static enum bsw_status histogram(void *state, const struct bsw_backend_shard *shard,
-                                 const struct bsw_scan_part *part,
-                                 const struct bsw_query_range *queries, uint64_t k,
-                                 struct bsw_scan_workspace *workspace,
-                                 struct bsw_candidate_lists *lists, bsw_histogram_fn emit,
-                                 void *context, struct bsw_error *err)
-{
-    struct bsw_resident_shard view;
-    (void)state, (void)lists;
-    BSW_TRY(view_part(shard, part, workspace, &view, err));
-    return bsw_shard_histogram(&view, queries->batch, queries->first_query, queries->num_queries, k,
-                               workspace, emit, context, err);
+    return bsw_shard_scan(shard->resident, queries->batch, queries->first_query,
+                          queries->num_queries, limits, keep, workspace, out, err);
 }
 
 static enum bsw_status refine(void *state, const struct bsw_backend_shard *shard,
@@ -87,6 +57,5 @@ const struct bsw_backend bsw_host_backend = {
     .close = close_host,
     .label = label,
     .scan = scan,
-    .histogram = histogram,
     .refine = refine,
 };

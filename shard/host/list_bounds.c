@@ -14,7 +14,7 @@
 
 #define MOST_PREFETCH 1024 // bytes of a query's table; hardware finds the rest of longer ones
 
-// Of one query: of terms of distances, or of its table.
+// The scale of one query: of terms of distances, or of its table.
 struct scale {
     struct bsw_bound_scale numbers;
     double length; // of q'

@@ -10,7 +10,7 @@
 // What is of rows alone, R of kernels/table_bounds, is made once for all batches, 4 bytes a row, as
 // far as it takes no more than BSW_LIST_TABLE_BYTES in all shards; else for a run of bundles.
 //
-// Of radius tables list_radius.h does it; this has the same calls for both.
+// For radius tables list_radius.h does it; this has the same calls for both.
 //
 // A thread enters a list, then a run of its bundles; then for up to 16 queries
 // at a time some tiles of it, and then what each query found in a tile.
@@ -36,7 +36,7 @@ struct bsw_list_bounds {
     double entries;     // sum over parts of the largest squared norm of an entry
 };
 
-// Of one thread.
+// Room of one thread.
 struct bsw_list_bound_room {
     float *run_terms;
     const float *terms; // of the run's rows
@@ -80,7 +80,7 @@ void bsw_list_bounds_pass(const struct bsw_list_bounds *bounds,
                           const struct bsw_list_table_room *table_room,
                           const struct bsw_bound_group *group, size_t bundle, size_t num_bundles,
                           struct bsw_list_bound_room *room);
-// Of these, in a tile of them, places whose keys reach the limit of query i of the group, as
+// Finds, in a tile of them, places whose keys reach the limit of query i of the group, as
 // candidates; returns how many. items has room for all rows of the tile; table_room takes the
 // query.
 size_t bsw_list_bounds_find(const struct bsw_list_bounds *bounds,

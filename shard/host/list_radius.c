@@ -203,16 +203,16 @@ static void find_sums(const struct bsw_list_radius *radius,
         room->bases[p] = fmaf(y, y, fmaf(x, x, 0.0f));
     }
     const struct bsw_entry_bound_terms terms = {
-        parts,
-        codes->entries,
-        table_room->list_now,
-        room->query,
-        room->bases,
-        room->x + i,
-        room->y + i,
-        room->limit + i,
-        BSW_ENTRY_BOUND_QUERIES,
-        batch_of(radius)->selection->settings.is_miss_infinite};
+        .parts = parts,
+        .points = codes->entries,
+        .list = table_room->list_now,
+        .query = room->query,
+        .bases = room->bases,
+        .x = room->x + i,
+        .y = room->y + i,
+        .limit = room->limit + i,
+        .stride = BSW_ENTRY_BOUND_QUERIES,
+        .is_miss_infinite = batch_of(radius)->selection->settings.is_miss_infinite};
     radius->kernels->sums(&terms, (const uint8_t *)(shard->arrays.planes[0] + tile->bundle * words),
                           words * sizeof(uint32_t), room->places, count, room->sums);
 }

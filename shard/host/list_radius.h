@@ -22,7 +22,7 @@ struct bsw_list_radius {
     double entries; // sum over parts of the largest squared norm of an entry
 };
 
-// Of one thread.
+// Room of one thread.
 struct bsw_list_radius_room {
     float *x, *y, *limit, *inner, *inverse; // [parts][16]; [16]
     float *query, *bases, *sums;

@@ -19,11 +19,7 @@
 // Scratch, kept from batch to batch; {0} is a valid empty one.
 struct bsw_list_scan_scratch {
     struct bsw_list_groups groups;
-    struct bsw_buffer components, constants; // of all queries
-    struct bsw_buffer lists, items;          // of all queries
-    struct bsw_buffer threads;
-    struct bsw_list_table_scratch tables;
-    struct bsw_buffer all;        // numbers of all queries
+    struct bsw_host_scratch host;
     uint64_t num_pairs, num_rows; // of query and list, and of query and row, since it was {0}
 };
 void bsw_list_scan_scratch_deinit(struct bsw_list_scan_scratch *scratch);

@@ -6,7 +6,6 @@
 #include "common/base/integer_hash.h"
 #include "kernels/encode/encode.h"
 #include "shard/codecs/selective_table.h"
-#include "shard/host/scan_group.h"
 #include "shard/host/shard_tiles.h"
 
 void bsw_list_table_scratch_deinit(struct bsw_list_table_scratch *scratch)
@@ -38,6 +37,22 @@ uint64_t bsw_list_table_lists_bytes(const struct bsw_product_codes *codes, uint6
            kept_terms(codes, num_lists, BSW_LIST_TABLE_BYTES);
 }
 
+static size_t table_bytes(const struct bsw_product_codes *codes)
+{
+    return bsw_align_size(bsw_table_bytes(&codes->book), BSW_ALIGNMENT_BYTES);
+}
+
+size_t bsw_query_table_bytes(const struct bsw_query_batch *batch)
+{
+    return table_bytes(batch->product) +
+           (batch->selection ? bsw_selective_hits_bytes(batch->product) : 0);
+}
+
+static uint32_t *hits_of(const struct bsw_query_batch *batch, const void *table)
+{
+    return batch->selection ? (uint32_t *)((uintptr_t)table + table_bytes(batch->product)) : NULL;
+}
+
 static const struct bsw_product_codes *codes_of(const struct bsw_list_tables *tables)
 {
     return tables->queries->batch->product;
@@ -59,7 +74,7 @@ static size_t divide_room(const struct bsw_list_tables *tables, unsigned char *a
         {&out->list_term, numbers},
         {&out->table_room, numbers + codes->book.parts * sizeof(float)},
         {&out->sums, tables->most_rows * sizeof(float)},
-        {&out->table, bsw_group_table_bytes(tables->queries->batch)},
+        {&out->table, bsw_query_table_bytes(tables->queries->batch)},
         {&out->selective_room,
          tables->queries->batch->selection ? bsw_selective_room_bytes(codes) : 0}};
     return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
@@ -160,7 +175,7 @@ static float *multiplier_place(const struct bsw_list_tables *tables, size_t quer
 static float *limits_place(const struct bsw_list_tables *tables, size_t query)
 {
     return (float *)(void *)(query_place(tables, query) +
-                             bsw_group_table_bytes(tables->queries->batch));
+                             bsw_query_table_bytes(tables->queries->batch));
 }
 
 const float *bsw_list_tables_limits(const struct bsw_list_tables *tables, size_t query)
@@ -179,7 +194,7 @@ static float make_table(const struct bsw_list_tables *tables, size_t query, cons
     const struct bsw_query_batch *batch = tables->queries->batch;
     if (batch->selection)
         return bsw_selective_table(batch->selection, &terms, limits, room->selective_room, to,
-                                   bsw_group_table_hits(batch, to));
+                                   hits_of(batch, to));
     return bsw_product_table(codes_of(tables), tables->workspace->table_scan,
                              type_of(tables, query), &terms, room->table_room, to);
 }
@@ -205,7 +220,7 @@ static enum bsw_status make_queries(struct bsw_list_tables *tables, struct bsw_e
 {
     struct bsw_list_table_scratch *scratch = tables->scratch;
     size_t num = tables->queries->num_queries;
-    tables->query_bytes = bsw_group_table_bytes(tables->queries->batch);
+    tables->query_bytes = bsw_query_table_bytes(tables->queries->batch);
     if (tables->is_of_lists && tables->queries->batch->selection)
         tables->query_bytes +=
             bsw_align_size(codes_of(tables)->book.parts * sizeof(float), BSW_ALIGNMENT_BYTES);
@@ -266,7 +281,7 @@ void bsw_list_tables_count(const struct bsw_list_tables *tables, uint32_t list, 
     const struct bsw_product_terms terms = {bsw_list_tables_query(tables, query), room->query_term,
                                             room->centroid, room->list_now};
     bsw_selective_hit_table(batch->selection, &terms, bsw_list_tables_limits(tables, query),
-                            room->table, bsw_group_table_hits(batch, room->table));
+                            room->table, hits_of(batch, room->table));
     const struct bsw_code_table table = bsw_product_code_table(codes_of(tables), room->table);
     for (size_t b = first[0]; b < first[1]; b += most)
         hits += add_hits(tables, &table, b, first[1] - b < most ? first[1] - b : most, room->sums);
@@ -294,7 +309,16 @@ void bsw_list_tables_take(const struct bsw_list_tables *tables, size_t query,
                                       room, room->table);
     }
     room->now = bsw_product_code_table(codes_of(tables), numbers);
-    room->hits = bsw_group_table_hits(tables->queries->batch, numbers);
+    room->hits = hits_of(tables->queries->batch, numbers);
+}
+
+// Candidates, by places, that are to be ranked (bsw_selective_keep); returns how many.
+static size_t keep_hits(const struct bsw_resident_shard *shard, const struct bsw_query_batch *batch,
+                        const uint32_t *hits, uint64_t *items, size_t count)
+{
+    size_t words = bsw_segment_bundle_words(&shard->shape.layout.segments[0]);
+    return bsw_selective_keep(batch->product, hits, (const uint8_t *)shard->arrays.planes[0],
+                              words * sizeof(uint32_t), items, count);
 }
 
 size_t bsw_list_tables_find(const struct bsw_list_tables *tables,
@@ -305,6 +329,5 @@ size_t bsw_list_tables_find(const struct bsw_list_tables *tables,
     size_t count =
         bsw_tile_find(tables->shard, tables->workspace->table_scan, &room->now, room->multiplier,
                       addition, bundle, num_bundles, limit, room->sums, items);
-    return batch->selection ? bsw_shard_keep_hits(tables->shard, batch, room->hits, items, count)
-                            : count;
+    return batch->selection ? keep_hits(tables->shard, batch, room->hits, items, count) : count;
 }

@@ -13,7 +13,7 @@
 
 #define BSW_LIST_TABLE_BYTES ((size_t)256 << 20) // of all lists, of all queries, of all rows
 
-// Of one thread: a list, and a query's table for it.
+// Room of one thread: a list, and a query's table for it.
 struct bsw_list_table_room {
     float *room, *query_term, *list_term, *table_room, *sums;
     void *table, *selective_room;
@@ -23,16 +23,9 @@ struct bsw_list_table_room {
     float multiplier;
 };
 
-// Scratch, kept from batch to batch; {0} is a valid empty one.
-struct bsw_list_table_scratch {
-    struct bsw_buffer centroids, list_terms; // of all lists, once they are made
-    const float *made_of;                    // the lists' centroids
-    struct bsw_buffer queries, multipliers;  // of all queries: terms, or tables
-    struct bsw_buffer threads;
-    // Of shard/host/list_bounds.h: queries, threads, terms of all rows of shards that are known.
-    struct bsw_buffer bounds, bound_scales, bound_threads, row_terms, term_shards;
-    size_t most_bytes; // in place of BSW_LIST_TABLE_BYTES; 0: that
-};
+// Bytes of a query's table, with its hits where entries are selected.
+size_t bsw_query_table_bytes(const struct bsw_query_batch *batch);
+
 void bsw_list_table_scratch_deinit(struct bsw_list_table_scratch *scratch);
 static inline size_t bsw_list_table_most(const struct bsw_list_table_scratch *scratch)
 {
@@ -82,8 +75,8 @@ struct bsw_list_table_room bsw_list_tables_room(const struct bsw_list_tables *ta
                                                 size_t thread);
 void bsw_list_tables_enter(const struct bsw_list_tables *tables, uint32_t list,
                            struct bsw_list_table_room *room);
-// Of one query and list of BSW_SELECTION_SAMPLE, where entries are selected: counts the look-ups of
-// the list's rows, and those that find an entry within its radius. Before the query is taken.
+// For one query and list in BSW_SELECTION_SAMPLE, where entries are selected: counts the look-ups
+// of the list's rows, and those that find an entry within its radius. Before the query is taken.
 void bsw_list_tables_count(const struct bsw_list_tables *tables, uint32_t list, size_t query,
                            struct bsw_list_table_room *room);
 void bsw_list_tables_take(const struct bsw_list_tables *tables, size_t query,

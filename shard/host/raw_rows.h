@@ -32,7 +32,7 @@ struct bsw_raw_rows {
     uint64_t first_byte, stride_bytes;
     int is_synth;
     struct bsw_synth synth;
-    // Of a copy in the order of lists, borrowed: the row at each place, and the place of each row;
+    // In a copy in the order of lists, borrowed: the row at each place, and the place of each row;
     // else NULL.
     const uint32_t *rows_at, *places;
     uint64_t num_slots;        // rows of the shard, or places

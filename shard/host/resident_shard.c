@@ -70,7 +70,7 @@ static enum bsw_status allocate_arrays(struct bsw_resident_shard *shard, struct 
                         err);
 }
 
-// Of a block just checked against its file: a copy that went wrong is found, too.
+// Digests a block just checked against its file: a copy that went wrong is found, too.
 static void digest_block(struct bsw_resident_shard *shard, uint32_t block,
                          const struct bsw_code_arrays *arrays, size_t num_bundles)
 {
@@ -319,28 +319,17 @@ enum bsw_status bsw_resident_shard_check(const struct bsw_resident_shard *shard,
 
 // ---- parts ----
 
-enum bsw_status bsw_resident_shard_view(const struct bsw_resident_shard *shard,
-                                        const struct bsw_scan_part *part, struct bsw_buffer *masks,
-                                        struct bsw_resident_shard *out, struct bsw_error *err)
+struct bsw_resident_shard bsw_resident_shard_bundle(const struct bsw_resident_shard *shard,
+                                                    size_t bundle)
 {
-    struct bsw_code_arrays *arrays = &out->arrays;
-    size_t bundle = part->first_bundle, row = bundle * BSW_BUNDLE_ROWS;
-    uint64_t rows = (uint64_t)part->num_bundles * BSW_BUNDLE_ROWS;
-    *out = *shard;
-    out->num_bundles = part->num_bundles;
-    out->shape.num_places =
-        rows < shard->shape.num_places - row ? rows : shard->shape.num_places - row;
-    out->shape.num_rows = out->shape.num_places;
-    out->scan_bytes = shard->scan_bytes / shard->num_bundles * part->num_bundles;
-    bsw_code_arrays_advance(&shard->shape, bundle, arrays);
-    if (out->most) out->most += bundle;
-    if (!arrays->masks) return BSW_OK;
-    if (!part->masks) return BSW_OK;
-    BSW_TRY(bsw_buffer_reserve(masks, part->num_bundles * sizeof(uint32_t), err));
-    uint32_t *both = (uint32_t *)(void *)masks->data;
-    for (size_t b = 0; b < part->num_bundles; b++) both[b] = arrays->masks[b] & part->masks[b];
-    arrays->masks = both;
-    return BSW_OK;
+    struct bsw_resident_shard out = *shard;
+    uint64_t left = shard->shape.num_places - (uint64_t)bundle * BSW_BUNDLE_ROWS;
+    out.num_bundles = 1;
+    out.shape.num_places = out.shape.num_rows = left < BSW_BUNDLE_ROWS ? left : BSW_BUNDLE_ROWS;
+    out.scan_bytes = shard->scan_bytes / shard->num_bundles;
+    bsw_code_arrays_advance(&shard->shape, bundle, &out.arrays);
+    if (out.most) out.most += bundle;
+    return out;
 }
 
 void bsw_resident_shard_part(const struct bsw_resident_shard *shard, size_t part, size_t parts,

@@ -21,7 +21,8 @@ struct bsw_bundle_most {
     float scale, bias;
 };
 
-// Of the bundles of one block of the file, as they were when it was checked against the file.
+// Digests of the bundles of one block of the file, as they were when it was checked against the
+// file.
 struct bsw_block_digests {
     uint64_t parts[BSW_NUM_CODE_PARTS];
     uint64_t most;
@@ -82,11 +83,9 @@ void bsw_resident_shard_unload(struct bsw_resident_shard *shard);
 // Frees what scans read, once a device has it; refinement needs the rest.
 void bsw_resident_shard_drop_codes(struct bsw_resident_shard *shard);
 
-// The part as a shard of its own over the same memory. masks: takes those of the part without
-// dropped rows, if it has masks and the shard codes.
-enum bsw_status bsw_resident_shard_view(const struct bsw_resident_shard *shard,
-                                        const struct bsw_scan_part *part, struct bsw_buffer *masks,
-                                        struct bsw_resident_shard *out, struct bsw_error *err);
+// A bundle as a shard of its own over the same memory.
+struct bsw_resident_shard bsw_resident_shard_bundle(const struct bsw_resident_shard *shard,
+                                                    size_t bundle);
 
 // Digests what is resident once more, with all OpenMP threads: some 10 GB/s each. Codes that were
 // dropped are not looked at. BSW_ERROR_SELF_CHECK names shard, block, rows and what has changed.

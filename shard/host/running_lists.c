@@ -66,9 +66,10 @@ void bsw_running_lists_add(const struct bsw_running_lists *lists, size_t query,
         memcpy(room.merged, items, list->count * sizeof *items);
         to = room.merged + list->count;
     }
-    for (size_t i = 0; i < num; i++)
-        to[i] = bsw_candidate_pack(bsw_candidate_score(found[i]),
-                                   lists->rows[bsw_candidate_row(found[i])]);
+    for (size_t i = 0; i < num; i++) to[i] = found[i];
+    for (size_t i = 0; i < num && lists->rows; i++)
+        to[i] =
+            bsw_candidate_pack(bsw_candidate_score(to[i]), lists->rows[bsw_candidate_row(to[i])]);
     if (is_full)
         cut(lists, query, room.merged, list->count + num, room.scratch);
     else

@@ -10,7 +10,7 @@
 
 #include "shard/host/shard_scan.h"
 
-// Of one query. Limit and count are written under the lock and may be read without.
+// The list of one query. Limit and count are written under the lock and may be read without.
 struct bsw_running_list {
     uint32_t limit; // inclusive score; never falls
     uint32_t count;
@@ -22,7 +22,7 @@ struct bsw_running_lists {
     int is_shared;         // by threads
     const struct bsw_select_table *select;
     const struct bsw_merge_table *merge;
-    const uint32_t *rows; // of places
+    const uint32_t *rows; // of places; NULL: these are rows
     struct bsw_running_list *lists;
     uint64_t *items; // [num_queries][capacity]
 };
@@ -34,7 +34,7 @@ struct bsw_running_room {
 
 static inline size_t bsw_running_capacity(size_t keep)
 {
-    return 3 * keep + BSW_BUNDLE_ROWS;
+    return 2 * keep + 16;
 }
 
 // Empty ones. lists: with keep, is_shared, tables and rows; its memory is that of the buffers.

@@ -16,7 +16,7 @@
 #include "kernels/plane_scan/plane_scan.h"
 #include "shard/host/shard_scan.h"
 
-// Of a group of queries; arrays [num_queries].
+// The first stage for a group of queries; arrays [num_queries].
 struct bsw_scan_stage {
     uint32_t dims; // padded; 0: none
     size_t num_queries;
@@ -37,7 +37,7 @@ void bsw_scan_stage_init(const struct bsw_resident_shard *shard, uint32_t query_
                          size_t num_queries, const int8_t *components, const float *scales,
                          void *memory, struct bsw_scan_stage *out);
 
-// Of a tile.
+// The most that any bundle of a tile has.
 static inline struct bsw_bundle_most bsw_tile_most(const struct bsw_resident_shard *shard,
                                                    size_t bundle, size_t num_bundles)
 {

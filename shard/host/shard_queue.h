@@ -20,27 +20,6 @@
 
 BSW_C_BEGIN
 
-struct bsw_scan_group;
-
-// Scratch of a group's threads, kept from batch to batch; {0} is a valid empty one.
-struct bsw_queue_scratch {
-    struct bsw_buffer lists, items, queues;
-};
-void bsw_queue_scratch_deinit(struct bsw_queue_scratch *scratch);
-
-// Room that the group's lists must have beyond what they keep.
-static inline size_t bsw_queue_block_rows(const struct bsw_queue_options *options, size_t tile_rows)
-{
-    size_t kept = (size_t)options->length * BSW_QUEUE_THREADS;
-    return kept > tile_rows ? kept : tile_rows;
-}
-
-// Makes the scratch; once the group is planned.
-enum bsw_status bsw_queue_plan(const struct bsw_scan_group *group, struct bsw_error *err);
-
-// All bundles, into the threads' lists, reset before. Queries are as the group has them.
-void bsw_queue_scan(const struct bsw_scan_group *group);
-
 // The threads of a shard that have rows, by how many they have, most first; returns how many
 // classes there are (1 .. 3).
 size_t bsw_queue_classes(uint64_t num_rows, uint64_t items, struct bsw_thread_class classes[3]);

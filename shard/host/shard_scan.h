@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One batch of queries over one resident shard: scan, selection, refinement.
 //
-// The scan goes tile by tile (a tile's codes fit the second cache, its integers the first), all
-// queries of a group over a tile before the next, so that codes are read from memory once a group.
-// Each thread scans its own run of bundles into its own candidate buffers; the lists are merged in
-// the total order, so the answer does not depend on threads.
+// The shard is pieces for the engine (host_engine.h), all queries of a group over each: codes are
+// read from memory once a group and 2048 queries.
 //
 // A sample of bundles, scanned first, gives every query a limit to start from, so that even for
 // large k few rows pass. A query for which it was too high (its list does not fill) is scanned
@@ -25,6 +23,7 @@
 #include "kernels/select/select.h"
 #include "kernels/table_scan/table_scan.h"
 #include "shard/backend.h"
+#include "shard/host/host_scratch.h"
 #include "shard/host/resident_shard.h"
 #include "shard/host/shard_queue.h"
 
@@ -43,22 +42,16 @@ struct bsw_scan_workspace {
     const struct bsw_refine_table *refine;
     const struct bsw_table_scan_table *table_scan;
     int num_threads;
-    size_t budget_bytes; // for candidate buffers or histograms of all threads
-    struct bsw_buffer buffers, dots, counts, scratch, offsets, queries;
-    struct bsw_buffer tiles, outputs, slacks;      // of the matrix scan
-    struct bsw_buffer masks;                       // of a part
-    struct bsw_buffer tables, multipliers, makers; // of product codes
-    struct bsw_buffer bounds, bound_scales, bound_threads;
-    struct bsw_buffer components, constants, stage, guesses, places, stopped;
-    struct bsw_queue_scratch queue_scratch;
+    size_t budget_bytes;                                 // for candidate buffers of all threads
+    struct bsw_buffer counts, scratch, offsets, queries; // of refinement
+    struct bsw_host_scratch host;                        // of scans
     double scan_seconds, refine_seconds;
     uint64_t scanned_bytes;
     uint64_t num_pairs, num_stopped; // of row and query; by the first stage
     uint64_t num_rescanned;          // queries whose first limit was too high
 };
 
-#define BSW_SCAN_BUDGET_BYTES      ((size_t)256 << 20)
-#define BSW_HISTOGRAM_BUDGET_BYTES ((size_t)1 << 30)
+#define BSW_SCAN_BUDGET_BYTES ((size_t)256 << 20)
 
 void bsw_scan_workspace_init(struct bsw_scan_workspace *workspace, enum bsw_cpu_level level,
                              int num_threads);
@@ -89,17 +82,6 @@ enum bsw_status bsw_shard_scan(const struct bsw_resident_shard *shard,
                                size_t num_queries, const uint32_t *limits, size_t keep,
                                struct bsw_scan_workspace *workspace,
                                struct bsw_candidate_lists *out, struct bsw_error *err);
-
-// Histogram of distances (XFBQ Algorithm 1, lines 12 to 15) of plain codes. Calls emit(context,
-// query, first_bin, counts, num_bins) for every query with the bins from its smallest distance up
-// to where this shard's own count reaches k (all, if it never does): the K-th distance of the whole
-// corpus cannot lie beyond. More bins than BSW_HISTOGRAM_BUDGET_BYTES hold for one query is
-// BSW_ERROR_TOO_LARGE with the numbers.
-enum bsw_status bsw_shard_histogram(const struct bsw_resident_shard *shard,
-                                    const struct bsw_query_batch *batch, size_t first_query,
-                                    size_t num_queries, uint64_t k,
-                                    struct bsw_scan_workspace *workspace, bsw_histogram_fn emit,
-                                    void *context, struct bsw_error *err);
 
 // One survivor with its exact value, as it travels.
 struct bsw_survivor {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of a shard's refined survivors those that can be in an answer: where all ranks together have no
-// more survivors than are to be ordered by exact value, each shard's best k hold the best k of all.
+// Keeps of a shard's refined survivors those that can be in an answer: where all ranks together
+// have no more survivors than are to be ordered by exact value, each shard's best k hold the best k
+// of all.
 #ifndef BITSWEEP_SHARD_SURVIVOR_TRIM_H
 #define BITSWEEP_SHARD_SURVIVOR_TRIM_H
 

@@ -32,7 +32,7 @@ static inline void bsw_ahead_add(struct bsw_tile_ahead *ahead, const void *at, s
     ahead->num_lines += lines;
 }
 
-// Of some bundles; nothing is asked for yet.
+// Begins with some bundles; nothing is asked for yet.
 static inline struct bsw_tile_ahead bsw_tile_ahead_of(const struct bsw_resident_shard *shard,
                                                       size_t bundle, size_t num_bundles)
 {

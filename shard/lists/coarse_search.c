@@ -419,7 +419,7 @@ static void put_lists(struct coarse_block *block, size_t at, const float *vector
                      out->additions + first);
 }
 
-// Of queries `at` and following.
+// Chooses the lists of queries `at` and following.
 static void run_block(struct coarse_block *block, const float *vectors, size_t at,
                       const struct chosen_lists *out)
 {

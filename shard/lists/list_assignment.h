@@ -27,7 +27,8 @@
 
 struct bsw_manifest; // common/files/index_manifest.h
 
-// Of a row with a fault (kernels/encode/prepare_rows.h): not finite, too large, zero under cosine.
+// What a row with a fault gets (kernels/encode/prepare_rows.h): not finite, too large, zero under
+// cosine.
 #define BSW_NO_LIST UINT32_MAX
 
 struct bsw_list_assigner_needs {

@@ -20,7 +20,7 @@ struct bsw_list_groups {
     struct bsw_buffer memory;
 };
 
-// Of the queries' lists from number `from` on, up to number `to` at most.
+// Groups the queries by their lists from number `from` on, up to number `to` at most.
 enum bsw_status bsw_list_groups_make(const struct bsw_list_choice *choice, uint32_t num_lists,
                                      size_t from, size_t to, struct bsw_list_groups *groups,
                                      struct bsw_error *err);

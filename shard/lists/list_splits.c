@@ -12,15 +12,15 @@
 // Lists that one round takes from where they are: one in so many, and only those below half the
 // mean. The others have to take their rows.
 #define PART_MOVED 8
-// Of a list's mean distance, which a few rows far away change less than its deviation: near enough
-// to its rows to get some. Steps are of that length on average.
+// Steps are this part of a list's mean distance on average. A few rows far away change that less
+// than its deviation, and a centroid so near to the list's rows gets some of them.
 #define STEP 0.125
-// Of a centroid's length: rows that are nearer than that on average are copies of one.
+// Part of a centroid's length: rows that are nearer than that on average are copies of one.
 #define LEAST_DISTANCE 0x1p-20
 
 // ---- means ----
 
-// Of unit length; 0 where there is no direction.
+// Scales to unit length; returns 0 where there is no direction.
 static int normalize(float *centroid, size_t dims)
 {
     double sum = 0.0;

@@ -18,6 +18,7 @@
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
+#include "shard/lists/list_sums.h"
 #include "shard/lists/training_journal.h"
 
 #define BSW_LIST_SAMPLE_ROWS 256 // a list
@@ -53,5 +54,31 @@ struct bsw_list_training {
 enum bsw_status bsw_lists_train(const struct bsw_list_training *training,
                                 struct bsw_transport *transport, float *centroids,
                                 struct bsw_error *err);
+
+// This rank's part of the sample that lists are trained on: one row from each of equal strata of
+// the corpus, chosen by an integer hash, or all rows; bad ones are left out. Parts of ranks are
+// consecutive, so that all together, in the order of ranks, are the same rows for any number.
+
+struct bsw_training_sample {
+    unsigned char *raw;
+    float *factors; // NULL but for cosine
+    size_t num_rows;
+    float *largest; // [dims]: components by magnitude, times their factors; 0 without rows
+};
+
+struct bsw_training_sample_needs {
+    const bsw_vectors *vectors; // borrowed
+    enum bsw_metric metric;
+    enum bsw_cpu_level level;
+    uint64_t seed;
+    uint64_t num_rows; // of all ranks, bad ones included; no more than the source has
+    int rank, num_ranks;
+    struct bsw_progress *progress; // of rows, or NULL
+};
+
+// The caller closes, after an error too. A stop that was asked for is BSW_ERROR_STOPPED.
+enum bsw_status bsw_training_sample_open(const struct bsw_training_sample_needs *needs,
+                                         struct bsw_training_sample *out, struct bsw_error *err);
+void bsw_training_sample_close(struct bsw_training_sample *sample);
 
 #endif

@@ -181,9 +181,13 @@ enum bsw_status bsw_lloyd_assign(struct bsw_lloyd *lloyd, const struct bsw_list_
                                  const float *centroids, size_t num_lists,
                                  const struct bsw_lloyd_lists *out, struct bsw_error *err)
 {
-    const struct bsw_list_assigner_needs needs = {lloyd->metric,     lloyd->type, lloyd->dims,
-                                                  centroids,         num_lists,   lloyd->level,
-                                                  lloyd->num_threads};
+    const struct bsw_list_assigner_needs needs = {.metric = lloyd->metric,
+                                                  .type = lloyd->type,
+                                                  .dims = lloyd->dims,
+                                                  .centroids = centroids,
+                                                  .num_lists = num_lists,
+                                                  .level = lloyd->level,
+                                                  .num_threads = lloyd->num_threads};
     bsw_list_assigner *assigner;
     uint32_t *before;
     *out->num_changes = 0;

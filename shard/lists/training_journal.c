@@ -5,7 +5,7 @@
 
 #include "common/base/memory.h"
 
-// Of a record, before its centroids.
+// The head of a record, before its centroids.
 struct record_head {
     uint64_t run;
     uint32_t round, is_last;

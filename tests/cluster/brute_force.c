@@ -176,7 +176,7 @@ static double real_value(const struct pair *p)
     if (p->metric == IP) return tree_sum(xq);
     double s = tree_sum(xq), n = tree_sum(xx), norm = tree_sum(qq);
     if (!p->has_integer_row) return s / (sqrt(n) * sqrt(norm));
-    // Of integers the square needs 64 bits, so many as a long double has.
+    // For integers the square needs 64 bits, so many as a long double has.
     double share =
         p->is_integer ? (double)((long double)s * (long double)s / (long double)n) : s * s / n;
     return copysign(sqrt(share / norm), s);

@@ -116,7 +116,7 @@ ends() {
 }
 
 tiny=(--repeat 1 --warmup 0 --threads 2)
-num_kernels=28
+num_kernels=27
 for level in "${levels[@]}"; do
     "$bitsweep" bench memory --level "$level" "${tiny[@]}" --min 2K --max 70K --factor 8 >"$work/memory"
     check "memory, $level: 4 peaks and 4 ways at 2 sizes" has_table "$work/memory" 12

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # bench cluster on one and on three ranks: tables and JSON, rates, bytes of exchanges that follow from their
 # formats, the same answers on any ranks; a wrong bit in a message or an answer is counted and ends with exit code
-# 70, a rank without memory with 74 on all; bad options with 2. What was measured is not judged.
+# 70, a rank without memory with 74 on all; bad options with 2. On emulated devices: the link between them, and the
+# answers of the CPU. What was measured is not judged.
 # ctest labels: asan
 # usage: check_bench_cluster.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
@@ -144,6 +145,49 @@ if ((most == 3)); then
     done
 fi
 BITSWEEP=$program
+
+# ---- devices ----
+
+# Emulated ones, and a stand-in for NCCL between them.
+stand_in=$(dirname "$program")/tests/nccl_stand_in.so
+on_devices() { # on_devices RANKS OPTION...
+    local ranks=$1
+    shift
+    code=0
+    BITSWEEP=$emulated BITSWEEP_EMULATOR_NCCL=$stand_in "$run" -n "$ranks" bench cluster "${small[@]}" "$@" \
+        >"$folder/stdout" 2>"$folder/stderr" || code=$?
+}
+if [[ -x $emulated && -e $stand_in ]] && ((most == 3)); then
+    on_devices 3 --device emulated --json
+    expect "devices" 0
+    cp "$folder/stdout" "$folder/devices"
+    for text in '"functional": false' '"merge": "exchange"' '"case": "alone"' '"case": "weak"' '"case": "strong"' \
+        '"case": "replicas"' 'link between devices: NCCL '; do says "devices: $text" "$text" "$folder/devices"; done
+    for name in broadcast sendrecv alltoall gather; do
+        if tr -d ' \n' <"$folder/devices" | grep -qE "\"table\":\"link\",\"case\":\"$name\",\"ranks\":3,\"bytes\":8000,\"seconds\":[-0-9.e]+,\"bytes_per_second\":[-0-9.e]+,\"bus_bytes_per_second\":[-0-9.e]+,\"errors\":0"; then
+            pass
+        else
+            complain "devices: $name" "$folder/devices"
+        fi
+    done
+    if grep -q '"rates"' "$folder/devices"; then complain "rates of devices are none of plan's"; else pass; fi
+    BITSWEEP_EMULATOR_NCCL_VERSION=23000 NCCL_MULTI_RANK_GPU_ENABLE=1 on_devices 2 --device emulated:0 --link nccl \
+        --case network,strong
+    expect "ranks that share a device" 0
+    says "ranks that share a device: what figures are not" "^# functional: ranks share a GPU, so figures are not a cluster's$"
+    says "ranks that share a device: a transfer" '^  alltoall +2 +8000 '
+    says "ranks that share a device: a search" '^  strong +2 +2 exchange .* 0$'
+    on_devices 2 --device emulated --link mpi --case network,strong
+    expect "devices without a link" 0
+    says "devices without a link: what is said" '^# link between devices: none: '
+    says "devices without a link: a search" '^  strong +2 +2 ladder .* 0$'
+    on_devices 2 --device emulated --codec raw
+    expect "codec raw on devices" 2
+else
+    echo "no emulated devices, or one rank alone: --device is not checked"
+fi
+on 1 bench cluster --device gpu >"$folder/stdout" 2>"$folder/stderr" && code=0 || code=$?
+expect "--device gpu" 2
 
 # ---- bad options ----
 

@@ -37,7 +37,7 @@ encode() {
     done
 }
 
-# Of searches that differ little half is left out, unless FULL=1 is in the environment or the device is a GPU: each
+# Half of the searches that differ little are left out, unless FULL=1 is in the environment or the device is a GPU: each
 # number of ranks is with one number of shards, and for the next index with the other.
 num_alike=0
 is_left_out() {

@@ -56,7 +56,7 @@ for order in ascending descending random; do
         BITSWEEP_EMULATOR_ORDER=$order same --scan "$scan"
     done
     if BITSWEEP_EMULATOR_FORGET=1 BITSWEEP_EMULATOR_ORDER=$order is_same --device-memory 60K; then
-        # Of two queues the one that is not asked for may happen to run first.
+        # The queue that is not asked for may happen to run first.
         if [[ $order == ascending ]]; then complain "forgotten waits between queues were not noticed"; fi
     else
         pass

@@ -129,8 +129,8 @@ device=cpu start chosen 2 ladder cpu real.11
 # Where not one query's candidates fit beside the rest, rank 0's CPU merges.
 start chosen 2 ladder cpu real.11 --device-memory 44K --batch 4
 
-# Of refined survivors no more than can be in an answer travel: k a shard and query. The host waits
-# once for the scan of all shards of a rank.
+# No more refined survivors travel than can be in an answer: k a shard and query. The host waits once for the scan of
+# all shards of a rank.
 few_survivors() {
     local sent
     search "$1" ties.5 --k 10 --oversample 50 --merge "$2" || complain "$2" "$job/stderr"

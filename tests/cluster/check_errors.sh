@@ -162,21 +162,21 @@ check_options() {
     expect 2 '--force takes no value' "${find[@]}" --force=1
     expect 2 'search needs --queries' search --index "$index/good" --out OUT/r
     expect 2 '--index needs a value' encode --base "$in/base.fbin" --index ''
-    expect 2 '--k 0: 1 to 10000' "${find[@]}" --k 0
+    expect 2 '--k 0: must be 1 to 10000' "${find[@]}" --k 0
     expect 2 '--k 301: the index has 300 rows' "${find[@]}" --k 301
     expect 2 '--k 301: .*base.fbin has 300 rows' "${truth[@]}" --k 301
     expect 2 '--k 0' "${truth[@]}" --k 0
     expect 2 "--k '10x' is not a whole number" "${find[@]}" --k 10x
     expect 2 "--k '-1' is not a whole number" "${find[@]}" --k -1
     expect 2 "--oversample 'nan' is not a number" "${find[@]}" --oversample nan
-    expect 2 '--oversample 0.5: 1 to' "${find[@]}" --oversample 0.5
+    expect 2 '--oversample 0.5: must be 1 to' "${find[@]}" --oversample 0.5
     expect 2 '--pin cores: [0-9]+ ranks x 4096 threads need [0-9]+ CPUs of this host, [0-9]+ may be' \
         "${find[@]}" --threads 4096 --pin cores
     expect 2 "--query-rows '5' is not of the form A:B" "${find[@]}" --query-rows 5
     expect 2 "--query-rows '5:5' is an empty range" "${find[@]}" --query-rows 5:5
     expect 2 '--query-rows 3:8: .*q.fbin has 7 rows' "${find[@]}" --query-rows 3:8
-    expect 2 "--merge 'scatter' is none of" "${find[@]}" --merge scatter
-    expect 2 "--level 'sse' is none of" "${find[@]}" --level sse
+    expect 2 "unknown --merge 'scatter': use" "${find[@]}" --merge scatter
+    expect 2 "unknown --level 'sse': use" "${find[@]}" --level sse
     expect 2 '--query-bits 8' "${find[@]}" --query-bits 8
     expect 2 'histogram selection needs integer distances' "${find[@]}" --select histogram
     expect 2 "--extra-distance '-1'" search --index "$index/xfbq" --queries "$in/q.fbin" --out OUT/r \
@@ -186,8 +186,8 @@ check_options() {
     expect 2 '--metric cosine, ip or l2 is needed: .*base.fbin does not say' "${bare[@]}"
     expect 2 '--metric cosine, ip or l2 is needed: .*base.fbin does not say' groundtruth \
         --base "$in/base.fbin" --queries "$in/q.fbin" --out OUT/r
-    expect 2 '--bits 0: 1 to 8' "${base[@]}" --bits 0
-    expect 2 '--bits 9: 1 to 8' "${base[@]}" --bits 9
+    expect 2 '--bits 0: must be 1 to 8' "${base[@]}" --bits 0
+    expect 2 '--bits 9: must be 1 to 8' "${base[@]}" --bits 9
     expect 2 '--bits 2.5: --codec xfbq takes whole bits' "${base[@]}" --codec xfbq --bits 2.5
     expect 2 '--codec xfbq knows --metric cosine only' "${bare[@]}" --codec xfbq --metric ip
     expect 2 '--codec xfbq knows --metric cosine only' "${bare[@]}" --codec xfbq --metric l2

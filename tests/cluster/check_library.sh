@@ -38,7 +38,7 @@ export LD_LIBRARY_PATH=$libraries PKG_CONFIG_PATH=$libraries/pkgconfig
 check "the program runs" "$prefix/bin/bitsweep" --version
 check "the completion" bash -n "$prefix/share/bash-completion/completions/bitsweep"
 
-# Of every option that --help lists there is a paragraph.
+# The page has a paragraph for every option that --help lists.
 "$program" search --help | grep -o '^  --[a-z-]*' | sed 's/^  //; s/-/\\-/g' >"$folder/options"
 while read -r option; do
     grep -qF -e ".B $option" "$prefix/share/man/man1/bitsweep-search.1" || fail "the page of search lacks $option"

@@ -68,7 +68,7 @@ compare 33 2 raw -- --metric l2
     --model "$folder/model" --quiet
 compare 3001 2 rbe --code-dims 50 --bits 3 -- --model "$folder/model"
 
-# Of lists it knows no sizes, and has to assume some.
+# It knows no sizes of lists, and has to assume some.
 # near WHAT GOT EXPECTED: within 5 %.
 near() {
     if awk -v a="$2" -v b="$3" 'BEGIN {exit !(b > 0 && a >= 0.95 * b && a <= 1.05 * b)}'; then

@@ -387,7 +387,7 @@ if [[ -e t.00000.journal ]]; then
     verdict "resume of a ground truth: $resumed, not $ended" test "$resumed" = "\"resumed_rows\": $ended"
     verdict "resume of a ground truth: nothing was recorded" test "$ended" -gt 0
     verdict "resume of a ground truth: the same bytes" same groundtruth v
-    # Of a rank that this run does not have.
+    # A journal of a rank that this run does not have.
     cp t.00000.journal u.00002.journal
     job groundtruth u
     refuse 2 'u.00002.journal: left by a run' "${arguments[@]}"

@@ -236,7 +236,7 @@ silent() {
     verdict "$what: exit code $got" test "$got" = 75
     local line="bitsweep: .*rank $1 on host .* has been silent for 4 s; --resume goes on"
     says "$what" "$line"
-    # Of rank 0 a second one speaks where mpirun takes too long to end it.
+    # A second message comes from rank 0 where mpirun takes too long to end it.
     verdict "$what: something else" test "$(grep -cvE -e "$line" "$job/stderr")" = 0
     verdict "$what: after $took ms" test "$took" -gt 2000
     in_time "$what" "$took" $((4000 + most_ms))

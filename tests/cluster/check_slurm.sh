@@ -247,7 +247,7 @@ for BITSWEEP_LAUNCHER in srun mpirun; do
     says "$what" 'requeueing, 1 of at most'
 done
 
-# Of a command without --resume it is the end.
+# A command without --resume ends here.
 BITSWEEP_LAUNCHER=srun
 submit -- "${long[@]}" --out once
 await 60 has_journal once || complain "once: does not begin" "job.$job.log"

@@ -61,7 +61,7 @@ without_self() {
     }'
 }
 
-# Of a corpus in which most rows have copies, whose place before or after them ids decide.
+# A corpus in which most rows have copies, whose place before or after them ids decide.
 for type in fbin u8bin; do
     arguments=(--base "$folder/base.$type" --rows 100:900 --queries "$folder/base.$type" --metric l2)
     truth all "${arguments[@]}" --query-rows 90:300 --k 9

@@ -214,7 +214,7 @@ class Truth:
             self.slack = TIE * (np.abs(self.last) + lengths * np.linalg.norm(self.x, axis=1).max())
 
     def values(self, ids: np.ndarray) -> np.ndarray:
-        """Of ids [queries][any], to be small: differences are taken before they are squared."""
+        """Values of ids [queries][any], small is near: differences first, then squares."""
         values = np.empty(ids.shape)
         for i, row in enumerate(ids):
             near = self.x[row]

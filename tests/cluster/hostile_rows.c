@@ -72,7 +72,7 @@ static float uniform(uint64_t of, uint64_t i)
     return (float)((double)(bsw_hash2(of, i) >> 40) * 0x1p-23 - 1.0);
 }
 
-// Of the vector that the row with this hash shares with others.
+// A number of the vector that the row with this hash shares with others.
 static float shared_number(uint64_t hash, uint64_t d)
 {
     return uniform(hash % 5 + 5 * (seed - 1), d);

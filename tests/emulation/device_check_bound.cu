@@ -132,7 +132,7 @@ float make_scale(uint64_t index, int spread)
 const float odd[] = {0.0f,     -0.0f, INFINITY, -INFINITY, NAN,   -NAN,  0x1p-149f,
                      0x1p-24f, -1.0f, 0x1p126f, 0x1p127f,  3e38f, -3e38f};
 
-// Of what a half can be.
+// Odd values that a half can have.
 const float odd_scales[] = {-0.0f, INFINITY, -INFINITY, NAN, -NAN, 0x1p-24f, -1.0f, 65504.0f};
 
 // One kind of hostility after the other: spread scales, far exponents, limits that are a row's key
@@ -183,7 +183,7 @@ bool find(const std::vector<bound_case> &cases, bounds &out)
     return true;
 }
 
-// Of a value that a half can be.
+// The half of a value that a half can hold.
 uint16_t half_of(float value)
 {
     const uint16_t sign = std::signbit(value) ? 0x8000 : 0;

@@ -17,8 +17,8 @@ namespace
 
 constexpr double tail_unit = 0.125;
 
-// Of each row: a half not below what the dimensions from stage_dims on can add for each unit of a
-// query's norm there.
+// Each row's tail: a half not below what the dimensions from stage_dims on can add for each unit of
+// a query's norm there.
 std::vector<uint16_t> make_tails(const host_data &data, uint32_t stage_dims)
 {
     std::vector<uint16_t> tails;

@@ -110,7 +110,7 @@ EMULATED_BITS(int, __int_as_float, float)
 EMULATED_BITS(double, __double_as_longlong, long long)
 EMULATED_BITS(long long, __longlong_as_double, double)
 
-// Of two unsigned halves each.
+// The larger of each pair of unsigned halves.
 inline unsigned __vmaxu2(unsigned a, unsigned b)
 {
     return std::max(a & 0xffff0000u, b & 0xffff0000u) | std::max(a & 0xffffu, b & 0xffffu);

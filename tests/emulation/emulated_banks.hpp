@@ -24,7 +24,7 @@ struct bank_figures {
     uint64_t most;         // of one of them
 };
 
-// Of blocks that ran since counting was switched on; off unless it was.
+// Figures of blocks that ran since counting was switched on; off unless it was.
 extern bank_figures counted_banks;
 void count_banks(bool is_on); // off and on: from 0
 

@@ -34,7 +34,7 @@ void keep_shared_load(const void *place, size_t bytes)
     loads[thread].push_back({reinterpret_cast<uintptr_t>(place), bytes});
 }
 
-// Of lanes that are served together.
+// Transactions for lanes that are served together.
 static uint64_t transactions_of(std::vector<uintptr_t> words)
 {
     unsigned num[num_banks] = {};

@@ -194,7 +194,7 @@ void check_failed_kernel()
 
 typedef std::function<cudaError_t(bench &)> call_fn;
 
-// Of a call inside of a capture; the capture is broken by it unless the mode allows it.
+// Checks a call inside of a capture; the capture is broken by it unless the mode allows it.
 void check_refused(const char *what, const call_fn &call, cudaError_t expected,
                    cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal)
 {

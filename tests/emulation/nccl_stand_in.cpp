@@ -189,7 +189,7 @@ int judge(ncclComm *comm)
     return SUCCESS;
 }
 
-// Of the ranks above, one that has come.
+// Accepts one of the ranks above, whichever has come.
 void accept_one(ncclComm *comm)
 {
     hello greeting;
@@ -391,8 +391,9 @@ int ncclGetVersion(int *version)
 
 int ncclGetUniqueId(bsw_nccl_unique_id *id)
 {
+    static int num_ids; // a process may have one communicator after the other
     memset(id, 0, sizeof *id);
-    snprintf(id->bytes, sizeof id->bytes, "bitsweep-stand-in-%d", int(getpid()));
+    snprintf(id->bytes, sizeof id->bytes, "bitsweep-stand-in-%d-%d", int(getpid()), num_ids++);
     first_listener = listen_at(id->bytes, 0);
     return first_listener >= 0 ? SUCCESS : SYSTEM_ERROR;
 }

@@ -276,7 +276,7 @@ check_ranks() {
     echo "ranks: send $tried of $total" | tee "$folder/ranks.done"
 }
 
-# Of MPI, with leaks that are its own, only the release build is asked.
+# Whether there are ranks to test: MPI has leaks of its own, so only the release build is asked.
 has_ranks() {
     ! grep -q __asan_init "$program" && command -v mpirun >/dev/null && "$launch" -n 2 -- --version >/dev/null 2>&1
 }

@@ -131,7 +131,7 @@ static void take_level(const char *text)
     struct bsw_error err;
     enum bsw_cpu_level level;
     if (!fuzz_is_ok(bsw_cpu_level_parse(text, &level, &err), &err, FUZZ_USAGE)) return;
-    FUZZ_REQUIRE(bsw_cpu_level_is_had(level));
+    FUZZ_REQUIRE(bsw_cpu_has_level(level));
     FUZZ_REQUIRE(strcmp(text, "auto") == 0 || strcmp(text, bsw_cpu_level_name(level)) == 0);
 }
 

@@ -55,7 +55,7 @@ static void make_tile(const struct kernelcheck *check, uint32_t dims, size_t bun
         biases[r] = r % 7 ? 1e4f * kernelcheck_float(check, 3, r) : r % 2 ? -INFINITY : -0.0f;
     }
     c->bytes = codes;
-    // Of any order of dimensions: as many of the largest as a row has.
+    // Holds for any order of dimensions: as many of the largest as a row has.
     for (size_t i = 0; i < bytes; i++)
         if (bsw_coarse_square(codes[i]) * dims > c->most_square)
             c->most_square = bsw_coarse_square(codes[i]) * dims;

@@ -269,27 +269,6 @@ static void check_filters(struct kernelcheck *check)
     }
 }
 
-static void check_histogram(struct kernelcheck *check, size_t num_bundles, int mask_fill,
-                            uint32_t num_distances)
-{
-    const int32_t dot_limit = 4095;
-    size_t bytes = num_distances * sizeof(uint64_t);
-    struct tile tile = make_tile(check, num_bundles, RANDOM, mask_fill, 0);
-    uint64_t *expected = kernelcheck_allocate(bytes), *found = kernelcheck_allocate(bytes);
-    for (size_t i = 0; i < tile.num_rows; i++) { // lanes that are masked keep what they have
-        int32_t distance = (int32_t)(kernelcheck_random(check, 7, i) % num_distances);
-        if (tile.masks[i / 32] >> i % 32 & 1) tile.dots[i] = dot_limit - 2 * distance;
-    }
-    for (size_t i = 0; i < num_distances; i++) expected[i] = found[i] = i * 0x100000001u;
-    bsw_select_reference.histogram(tile.dots, tile.masks, num_bundles, dot_limit, expected);
-    bsw_select_table_get(check->level)
-        ->histogram(tile.dots, tile.masks, num_bundles, dot_limit, found);
-    kernelcheck_case(check, "%zu bundles, masks %d, %u distances", num_bundles, mask_fill,
-                     num_distances);
-    kernelcheck_compare(check, "histogram", expected, found, bytes);
-    kernelcheck_free(tile.dots);
-}
-
 enum { SHUFFLED, TIES, ONE_SCORE, ASCENDING, DESCENDING, PIPE, HALVES, NUM_ORDERS };
 
 // Distinct candidates in a hostile order; ascending and descending are of the packed numbers.
@@ -391,11 +370,5 @@ static void check_keep_best(struct kernelcheck *check)
 void check_select(struct kernelcheck *check)
 {
     check_filters(check);
-    for (int mask_fill = 0; mask_fill < NUM_MASKS; mask_fill++) {
-        for (size_t n = 0; n < LENGTH(bundle_counts); n++) {
-            check_histogram(check, bundle_counts[n], mask_fill, 1);
-            check_histogram(check, bundle_counts[n], mask_fill, 1000);
-        }
-    }
     check_keep_best(check);
 }

@@ -135,7 +135,7 @@ static void check_expand(struct kernelcheck *check, const struct bsw_table_scan_
 
 // ---- sums ----
 
-// Of some rows in no order, whose sums are known.
+// Checks the sums of some rows in no order, whose sums are known.
 static void check_sums_at(struct kernelcheck *check, const struct bsw_table_scan_table *table,
                           const struct bsw_code_table *numbers, const uint8_t *codes,
                           size_t bundle_bytes, const float *sums, size_t rows)

@@ -392,7 +392,7 @@ int main(int argc, char **argv)
     for (int level = BSW_CPU_REFERENCE + 1; level < BSW_CPU_NUM_LEVELS; level++) {
         if (options.only_level != BSW_CPU_REFERENCE && level != (int)options.only_level) continue;
         if (!bsw_cpu_level_is_built((enum bsw_cpu_level)level)) continue;
-        if (!bsw_cpu_level_is_had((enum bsw_cpu_level)level)) {
+        if (!bsw_cpu_has_level((enum bsw_cpu_level)level)) {
             printf("# skipped: %s, this CPU lacks it\n",
                    bsw_cpu_level_name((enum bsw_cpu_level)level));
             continue;

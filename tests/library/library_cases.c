@@ -88,13 +88,13 @@ static void check_bad_searches(bitsweep_index *index, const struct bitsweep_rows
     bitsweep_search_defaults(&settings);
 #define SEARCH(rows) bitsweep_search(index, rows, &settings, answers.values, answers.ids, &error)
     settings.k = 0;
-    refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "--k 0: 1 to 10000");
+    refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "--k 0: must be 1 to 10000");
     settings.k = 10;
     settings.oversample = NAN;
     refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "--oversample nan");
     settings.oversample = 0;
     settings.scan = "bits";
-    refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "--scan 'bits' is none of auto|planes");
+    refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "unknown --scan 'bits': use auto, planes");
     settings.scan = NULL;
     settings.recall = 0.9;
     refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "has no lists");
@@ -184,7 +184,7 @@ static void check_later_settings(bitsweep_index *index, const struct bitsweep_ro
     forget(&answers);
 }
 
-// Of a program that was compiled when the struct had no more than two members.
+// As called by a program that was compiled when the struct had no more than two members.
 static void check_earlier_settings(void)
 {
     uint64_t raw[3] = {0, 0, 7};
@@ -406,11 +406,11 @@ static void check_bad_encodes(const struct bitsweep_rows *base)
     settings.metric = "l2";
     settings.bits = 9;
     refused(bitsweep_encode("bad", base, &settings, NULL, &error), BITSWEEP_ERROR_USAGE,
-            "--bits 9: 1 to 8");
+            "--bits 9: must be 1 to 8");
     settings.bits = 0;
     settings.threads = 100000;
     refused(bitsweep_encode("bad", base, &settings, NULL, &error), BITSWEEP_ERROR_USAGE,
-            "--threads 100000: 0 to 4096");
+            "--threads 100000: must be 0 to 4096");
     settings.threads = 0;
     settings.codec = "zip";
     refused(bitsweep_encode("bad", base, &settings, NULL, &error), BITSWEEP_ERROR_USAGE, "zip");

@@ -18,7 +18,7 @@ void refused(int status, int wanted, const char *words);
 // Ends the program after an error.
 void need(int status, const char *what);
 
-// Of a file, in memory, at an odd address, which must do.
+// Loads a file into memory at an odd address, which must do.
 struct bitsweep_rows load(const char *file);
 
 struct answers {

@@ -10,7 +10,7 @@
 #include "common/codes/result_order.h"
 #include "duplicate_rows.h"
 #include "shard/codecs/codec.h"
-#include "shard/device/device_histogram.h"
+#include "shard/device/device_shard.h"
 #include "small_index.h"
 #include "temporary_folder.h"
 #include "unit_test.h"

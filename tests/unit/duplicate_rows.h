@@ -14,7 +14,7 @@
 
 enum { DUPLICATE_DIMS = 40 };
 
-// Of 12 clusters.
+// Rows in 12 clusters.
 static inline struct bsw_synth distinct_rows(uint64_t num_distinct)
 {
     struct bsw_synth synth;
@@ -54,7 +54,7 @@ static inline float *make_queries(uint64_t num_distinct, size_t num_queries)
     return vectors;
 }
 
-// Of duplicates.fbin; 3 bits, saq in two segments.
+// An index of duplicates.fbin; 3 bits, saq in two segments.
 static inline struct small_index duplicates(const struct bsw_codec *codec, enum bsw_metric metric)
 {
     struct small_index what;

@@ -46,7 +46,7 @@ struct small_index {
     int copies_vectors, drops_bad_rows;
 };
 
-// Of the last index of codec rbe.
+// Coders of the last index of codec rbe.
 static struct bsw_rbe_coders *small_coders;
 
 // A model as training begins with, 20 components in 3 and 2 planes.

@@ -27,7 +27,7 @@ static void make(struct bsw_scan_case *c, enum bsw_plane_fill fill)
     bsw_scan_case_unpack(c, BSW_CPU_REFERENCE, 0, BUNDLES, c->bytes);
 }
 
-// Of a row and a query, from bytes and components: constant - 2 * sum.
+// The key of a row and a query, from bytes and components: constant - 2 * sum.
 static int32_t dot_of(const struct bsw_scan_case *c, size_t row, size_t query, uint32_t dims)
 {
     size_t padded = c->layout.padded_dims;

@@ -130,7 +130,7 @@ UNIT_TEST_WITH(test_least, set_up, tear_down)
                         "bench paper: the average of rate is 4 GB/s, --least asks for 4.01");
 }
 
-// Of a bench whose tables, if any, have no average.
+// A bench whose tables, if any, have no average.
 UNIT_TEST_WITH(test_least_without_average, set_up, tear_down)
 {
     struct bsw_bench_report r;

@@ -28,9 +28,9 @@ static enum bsw_cpu_level level_of(const char *name)
 UNIT_TEST(the_best_level_is_the_last_that_is_had)
 {
     int last = BSW_CPU_REFERENCE;
-    assert_true(bsw_cpu_level_is_had(BSW_CPU_REFERENCE));
+    assert_true(bsw_cpu_has_level(BSW_CPU_REFERENCE));
     for (int level = 0; level < BSW_CPU_NUM_LEVELS; level++) {
-        if (!bsw_cpu_level_is_had((enum bsw_cpu_level)level)) continue;
+        if (!bsw_cpu_has_level((enum bsw_cpu_level)level)) continue;
         assert_true(bsw_cpu_level_is_built((enum bsw_cpu_level)level));
         if (level > 0) assert_int_equal(bsw_cpu_level_next(last), level);
         last = level;
@@ -47,7 +47,7 @@ UNIT_TEST(names_are_parsed_if_the_cpu_has_them)
     assert_int_equal(level, bsw_cpu_level_detect());
     for (int i = 0; i < BSW_CPU_NUM_LEVELS; i++) {
         const char *name = bsw_cpu_level_name((enum bsw_cpu_level)i);
-        int is_had = bsw_cpu_level_is_had((enum bsw_cpu_level)i);
+        int is_had = bsw_cpu_has_level((enum bsw_cpu_level)i);
         assert_int_equal(bsw_cpu_level_parse(name, &level, &err),
                          is_had ? BSW_OK : BSW_ERROR_USAGE);
         if (is_had) assert_int_equal(level, i);
@@ -72,7 +72,7 @@ static void check_table(const char *family, const char *name, int level)
 {
     int is_own = level <= BSW_CPU_AVX2 || level == BSW_CPU_AVX512 || level == BSW_CPU_NEON;
     int found = level_of(name);
-    if (is_own ? found != level : found > level || !bsw_cpu_level_is_had((enum bsw_cpu_level)found))
+    if (is_own ? found != level : found > level || !bsw_cpu_has_level((enum bsw_cpu_level)found))
         fail_msg("%s: level %s has the table of %s", family,
                  bsw_cpu_level_name((enum bsw_cpu_level)level), name);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "common/base/file_limit.h"
+#include "common/base/process.h"
 #include "unit_test.h"
 
 static struct bsw_error err;

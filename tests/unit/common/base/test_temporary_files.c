@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that a stop removes: those that are noted and not forgotten.
-#include "common/base/temporary_files.h"
+#include "common/base/file.h"
 #include "temporary_folder.h"
 #include "unit_test.h"
 

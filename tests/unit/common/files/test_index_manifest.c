@@ -52,7 +52,7 @@ static void assert_same_frame(const struct bsw_manifest *a, const struct bsw_man
     }
 }
 
-// Of rule 1 alone.
+// For rule 1 alone.
 static void assert_same_rotation(const struct bsw_manifest *a, const struct bsw_manifest *b)
 {
     size_t dims = a->layout.dims, padded = a->layout.padded_dims;
@@ -138,8 +138,8 @@ UNIT_TEST(a_missing_manifest_is_a_fault_of_the_system)
     bsw_manifest_deinit(&manifest);
 }
 
-// Of zeros, which are no manifest, whatever their number: one with a GiB of centroids may be so
-// large.
+// A file of zeros, which are no manifest, whatever their number: one with a GiB of centroids may be
+// so large.
 UNIT_TEST(a_manifest_may_be_as_large_as_its_centroids)
 {
     struct bsw_manifest manifest;
@@ -249,7 +249,7 @@ UNIT_TEST(build_digest_depends_on_every_parameter)
     bsw_manifest_deinit(&m);
 }
 
-// Of rule 1 rbe has no biases: 4 bytes of a row and 128 of a bundle less.
+// By rule 1 rbe has no biases: 4 bytes of a row and 128 of a bundle less.
 UNIT_TEST(rules_decide_whether_there_are_biases)
 {
     struct bsw_manifest m;

@@ -181,7 +181,7 @@ static int has_digest(bsw_result_writer *writer, uint64_t first, uint64_t count,
     return is_same;
 }
 
-// Of 40,000 places a query, so that a batch takes several pieces of a digest.
+// Each query has 40,000 places, so that a batch takes several pieces of a digest.
 UNIT_TEST(partial_file_is_gone_on_with)
 {
     enum { QUERIES = 3, K = 40000 };

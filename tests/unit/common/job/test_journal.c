@@ -88,7 +88,7 @@ static void parse(const struct bsw_buffer *file, size_t bytes, size_t expected_r
     struct replayed replayed = {0};
     struct bsw_journal_facts facts;
     const struct bsw_journal_fields fields = make_fields(10);
-    // Of its own size, so that a read beyond the end is seen.
+    // A buffer of exactly that size, so that a read beyond the end is seen.
     unsigned char *copy = malloc(bytes ? bytes : 1);
     memcpy(copy, file->data, bytes);
     assert_int_equal(bsw_journal_parse("j", copy, bytes, &fields, take, &replayed, &facts, NULL),

@@ -278,7 +278,7 @@ UNIT_TEST(what_cannot_be_used_is_refused_with_its_cause)
                  {"line", BSW_ERROR_BAD_DATA, "the number of axes is 1"},
                  {"outside", BSW_ERROR_BAD_DATA, "lie in other files"},
                  {"empty", BSW_ERROR_BAD_DATA, "0 x 23: empty"},
-                 {"elsewhere", BSW_ERROR_BAD_DATA, "lies in another file"},
+                 {"elsewhere", BSW_ERROR_BAD_DATA, "an external link"},
                  {"huge", BSW_ERROR_BAD_DATA, "67 MB a chunk"},
                  {"hole", BSW_ERROR_BAD_DATA, "but 0 bytes"},
                  {"small hole", BSW_ERROR_BAD_DATA, "only 0 chunks"},

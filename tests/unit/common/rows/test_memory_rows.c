@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "common/job/caller.h"
+#include "common/job/progress.h"
 #include "common/job/stop_signal.h"
 #include "unit_test.h"
 

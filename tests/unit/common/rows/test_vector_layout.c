@@ -168,18 +168,18 @@ UNIT_TEST(dims_and_rows_out_of_range_are_refused)
 {
     const int32_t negative = -5, none = 0, large = BSW_MAX_DIMS + 1;
     assert_refused("x.fvecs", &negative, 4, 4, BSW_ERROR_BAD_DATA,
-                   "x.fvecs: the first row says -5 dims, 1 to 65536 are possible");
+                   "x.fvecs: the first row says -5 dims, must be 1 to 65536");
     assert_refused("x.bvecs", &none, 4, 4, BSW_ERROR_BAD_DATA,
-                   "x.bvecs: the first row says 0 dims, 1 to 65536 are possible");
+                   "x.bvecs: the first row says 0 dims, must be 1 to 65536");
     assert_refused("x.bvecs", &large, 4, 4 + (uint64_t)large, BSW_ERROR_BAD_DATA,
-                   "x.bvecs: the first row says 65537 dims, 1 to 65536 are possible");
+                   "x.bvecs: the first row says 65537 dims, must be 1 to 65536");
     const uint32_t wide_dims[2] = {1, BSW_MAX_DIMS + 1}, no_rows[2] = {0, 5};
     assert_refused("x.i8bin", wide_dims, 8, 8 + (uint64_t)large, BSW_ERROR_BAD_DATA,
-                   "x.i8bin: the header says 65537 dims, 1 to 65536 are possible");
+                   "x.i8bin: the header says 65537 dims, must be 1 to 65536");
     assert_refused("x.i8bin", no_rows, 8, 8, BSW_ERROR_BAD_DATA, "x.i8bin: the header says 0 rows");
     const uint64_t zero_dims[2] = {5, 0}, overflow[2] = {UINT64_MAX / 2, 1024};
     assert_refused("x.i8bin", zero_dims, 16, 16, BSW_ERROR_BAD_DATA,
-                   "x.i8bin: the header says 0 dims, 1 to 65536 are possible");
+                   "x.i8bin: the header says 0 dims, must be 1 to 65536");
     const uint64_t hidden_overflow[2] = {(uint64_t)1 << 62, 4}; // the product wraps to 0
     struct bsw_vector_layout layout;
     assert_int_equal(parse("x.fbin", overflow, 16, 16, &layout), BSW_ERROR_BAD_DATA);
@@ -328,7 +328,7 @@ UNIT_TEST(npy_header_beyond_the_head_is_refused)
     assert_int_equal(
         parse("x.npy", file, BSW_VECTOR_HEAD_BYTES, BSW_VECTOR_HEAD_BYTES * 1024, &layout),
         BSW_ERROR_BAD_DATA);
-    assert_non_null(strstr(err.message, "65536 are possible"));
+    assert_non_null(strstr(err.message, "must be 65536 at most"));
     assert_int_equal(parse("x.npy", file, BSW_VECTOR_HEAD_BYTES, BSW_VECTOR_HEAD_BYTES, &layout),
                      BSW_ERROR_BAD_DATA);
     assert_non_null(strstr(err.message, "truncated"));

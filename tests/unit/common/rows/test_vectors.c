@@ -220,7 +220,7 @@ UNIT_TEST(what_is_no_vector_file_is_refused)
     assert_refused(write_image(&image_kinds[2], 3, 5), 0, UINT64_MAX, BSW_ERROR_USAGE,
                    "hold the ids of a ground truth, not vectors");
     assert_refused(write_test_file("short.fbin", "abcdefghi", 9), 0, UINT64_MAX, BSW_ERROR_BAD_DATA,
-                   "1 to 65536 are possible");
+                   "must be 1 to 65536");
     assert_refused("", 0, UINT64_MAX, BSW_ERROR_IO, "cannot open");
 }
 

@@ -34,7 +34,7 @@ UNIT_TEST(neighbours_count_from_the_oversample_that_reaches_them)
     struct bsw_results truth = {.num_queries = 2, .k = K, .ids = truth_ids, .values = values},
                        candidates = {.num_queries = 2, .k = 6, .ids = ids};
     const struct bsw_calibrate_lists lists = {.truth = &truth, .candidates = &candidates, .k = K};
-    // Of the first query 5 is second and 6 fourth, of the second 8 is first and 7 sixth.
+    // For the first query 5 is second and 6 fourth, for the second 8 is first and 7 sixth.
     expect(&lists, 2, 4, (const uint64_t[]){2, 3, 4, 4, 4, 4});
 }
 

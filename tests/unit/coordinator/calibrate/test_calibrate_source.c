@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "common/net/transport.h"
-#include "coordinator/calibrate/calibrate_source.h"
+#include "coordinator/calibrate/calibrate_rows.h"
 #include "coordinator/encode/encode_index.h"
 #include "temporary_folder.h"
 

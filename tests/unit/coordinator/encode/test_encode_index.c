@@ -142,10 +142,10 @@ UNIT_TEST(settings_out_of_range_are_refused)
 {
     struct bsw_encode_settings s = settings_of(&bsw_codec_saq, "mine");
     s.code.bits = 9;
-    assert_refused(&s, "--bits 9: 1 to 8 is possible");
+    assert_refused(&s, "--bits 9: must be 1 to 8");
     s.code.bits = 0;
     s.shards = 100000;
-    assert_refused(&s, "--shards 100000: 1 to 65536 is possible");
+    assert_refused(&s, "--shards 100000: must be 1 to 65536");
     s.shards = 0;
     s.index = NULL;
     assert_refused(&s, "--index is needed");

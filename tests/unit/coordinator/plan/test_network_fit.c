@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "coordinator/plan/network_fit.h"
+#include "coordinator/plan/cluster_model.h"
 
 #define NUM_SIZES 8
 

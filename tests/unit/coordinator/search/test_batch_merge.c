@@ -212,26 +212,25 @@ struct answer {
     int64_t ids[MAX_QUERIES * MAX_ROWS];
     float values[MAX_QUERIES * MAX_ROWS];
     struct bsw_cut cuts[MAX_QUERIES];
-    uint32_t limits[MAX_QUERIES];
     uint64_t survivors;
 };
 
-enum kind { HISTOGRAMS, CANDIDATES, SURVIVORS };
+enum kind { CANDIDATES, SURVIVORS };
 
 static enum bsw_status merge_kind(const struct corpus *corpus, enum kind kind,
                                   const struct bsw_buffer *payloads, struct answer *answer)
 {
     const struct bsw_value_terms terms[MAX_QUERIES] = {{0, 0}};
+    const struct bsw_scan_round round = bsw_last_round(&corpus->settings, NULL);
     struct bsw_batch_merge merge;
     enum bsw_status status;
     err.message[0] = '\0';
     bsw_batch_merge_init(&merge, &corpus->manifest, &corpus->settings,
                          made_assignment((uint32_t)corpus->num_ranks, corpus->manifest.num_shards));
     merge.first_query_row = FIRST_QUERY_ROW;
-    if (kind == HISTOGRAMS)
-        status = bsw_merge_histograms(&merge, payloads, corpus->num_queries, answer->limits, &err);
-    else if (kind == CANDIDATES)
-        status = bsw_merge_candidates(&merge, payloads, corpus->num_queries, answer->cuts, &err);
+    if (kind == CANDIDATES)
+        status =
+            bsw_merge_candidates(&merge, payloads, corpus->num_queries, &round, answer->cuts, &err);
     else
         status = bsw_merge_survivors(&merge, payloads, corpus->num_queries, terms, answer->ids,
                                      answer->values, &err);
@@ -373,55 +372,6 @@ UNIT_TEST(gather_and_ladder_give_the_answer_of_a_full_sort)
     assert_true(num_idle > 100 && num_empty > 100);
 }
 
-// ---- histograms ----
-
-// Counts of one query in one shard; first_bin, num_bins, counts.
-static void append_counts(uint64_t seed, uint32_t num_bins, struct bsw_buffer *out,
-                          uint64_t *histogram)
-{
-    uint32_t head[2] = {(uint32_t)(bsw_hash2(seed, 0) % num_bins), 0};
-    head[1] = (uint32_t)(bsw_hash2(seed, 1) % (num_bins - head[0] + 1));
-    append(out, head, sizeof head);
-    for (uint32_t b = 0; b < head[1]; b++) {
-        uint64_t count = bsw_hash2(seed, 2 + b) % 4;
-        append(out, &count, sizeof count);
-        histogram[head[0] + b] += count;
-    }
-}
-
-UNIT_TEST(limits_are_those_of_the_summed_histogram)
-{
-    static struct corpus corpus;
-    static struct answer answer;
-    for (uint64_t seed = 0; seed < 300; seed++) {
-        uint32_t num_shards = 1 + (uint32_t)(seed % 5);
-        fill_corpus(&corpus, seed, num_shards, 2);
-        set_settings(&corpus, 1 + bsw_hash(seed) % 2000, 10, 1, BSW_METRIC_COSINE, (int)num_shards);
-        corpus.settings.exclude_self = seed % 2;
-        corpus.settings.extra_distance = seed % 3 ? bsw_hash(seed + 1) % 100 : 0;
-        uint32_t num_bins = (uint32_t)bsw_layout_dot_limit(&corpus.manifest.layout, 4) + 1;
-        uint64_t *histograms = allocate_or_fail((size_t)MAX_QUERIES * num_bins, sizeof *histograms);
-        struct bsw_buffer payloads[MAX_RANKS] = {{0}};
-        for (uint32_t s = 0; s < num_shards; s++) {
-            for (size_t q = 0; q < corpus.num_queries; q++)
-                append_counts(seed * 1000 + s * 10 + q, num_bins, &payloads[s],
-                              histograms + q * num_bins);
-        }
-        assert_ok(merge_kind(&corpus, HISTOGRAMS, payloads, &answer), &err);
-        for (size_t q = 0; q < corpus.num_queries; q++) {
-            uint64_t sum = 0, j = 0, k = corpus.settings.k + corpus.settings.exclude_self;
-            while (j < num_bins && (sum += histograms[q * num_bins + j]) < k) j++;
-            j += corpus.settings.extra_distance;
-            if (j >= num_bins) j = num_bins - 1; // no distance is larger
-            // dot = d (2^Bq - 1)(2^B - 1) - 2 * distance
-            int32_t dot = (int32_t)num_bins - 1 - 2 * (int32_t)j;
-            assert_true(answer.limits[q] == bsw_score_from_integer(dot));
-        }
-        free_payloads(payloads);
-        bsw_free(&histograms);
-    }
-}
-
 // ---- payloads that do not parse ----
 
 static struct answer unused;
@@ -447,23 +397,12 @@ static size_t make_kind(struct corpus *corpus, enum kind kind, struct bsw_buffer
         for (size_t q = 0; q < corpus->num_queries; q++) counts[num_counts++] = 8 * q;
         return num_counts;
     }
-    if (kind == HISTOGRAMS) {
-        static uint64_t ignored[10000];
-        for (int rank = 0; rank < corpus->num_ranks; rank++) {
-            for (size_t q = 0; q < corpus->num_queries; q++)
-                append_counts((uint64_t)rank * 10 + q, 20, &payloads[rank], ignored);
-        }
-    } else {
-        make_payloads(corpus, NULL, payloads);
-    }
+    make_payloads(corpus, NULL, payloads);
     while (at < payloads[1].bytes) {
         uint64_t count = 0;
-        uint32_t bins;
         memcpy(&count, payloads[1].data + at, sizeof count);
-        memcpy(&bins, payloads[1].data + at + 4, sizeof bins);
-        counts[num_counts++] = at + (kind == HISTOGRAMS ? 4 : 0);
-        at += 8 + (kind == HISTOGRAMS ? bins * sizeof(uint64_t)
-                                      : (size_t)count * sizeof(struct bsw_ranked));
+        counts[num_counts++] = at;
+        at += 8 + (size_t)count * sizeof(struct bsw_ranked);
     }
     return num_counts;
 }
@@ -492,7 +431,7 @@ static void check_counts(const struct corpus *corpus, enum kind kind, struct bsw
 {
     static const uint64_t lies[] = {UINT64_MAX,          (uint64_t)1 << 63, (uint64_t)1 << 60,
                                     UINT64_MAX / 16 + 1, 0xffffffff,        1000000};
-    size_t bytes = kind == HISTOGRAMS ? sizeof(uint32_t) : sizeof(uint64_t);
+    size_t bytes = sizeof(uint64_t);
     for (size_t i = 0; i < num_counts; i++) {
         unsigned char *field = payloads[1].data + counts[i];
         uint64_t truth = 0;
@@ -500,7 +439,6 @@ static void check_counts(const struct corpus *corpus, enum kind kind, struct bsw
         // One less or more somewhere may by luck read as other lists; at the end it never does.
         for (size_t l = 0; l < (i + 1 == num_counts ? 8 : 6); l++) {
             uint64_t lie = l < 6 ? lies[l] : l == 6 ? truth + 1 : truth - 1;
-            if (kind == HISTOGRAMS && l < 4) lie = 0xffffffff - l;
             memcpy(field, &lie, bytes); // little-endian
             assert_refused(corpus, kind, payloads, 1);
         }
@@ -513,7 +451,7 @@ UNIT_TEST(payloads_that_do_not_parse_are_refused)
 {
     static struct corpus corpus;
     size_t counts[MAX_QUERIES];
-    for (int kind = HISTOGRAMS; kind <= SURVIVORS; kind++) {
+    for (int kind = CANDIDATES; kind <= SURVIVORS; kind++) {
         for (uint64_t seed = 20; seed < 24; seed++) {
             struct bsw_buffer payloads[MAX_RANKS] = {{0}};
             fill_corpus(&corpus, seed, 3, 5);

@@ -174,7 +174,7 @@ UNIT_TEST(recalls_that_cannot_be_are_refused)
     request.oversample = 2;
     refuse(&request, "a larger --oversample");
     request = request_of(0.4);
-    refuse(&request, "--recall 0.4: 0.5 to 1");
+    refuse(&request, "--recall 0.4: must be 0.5 to 1");
     request = request_of(NAN);
     refuse(&request, "0.5 to 1");
     request = request_of(0.9);

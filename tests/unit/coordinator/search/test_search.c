@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "common/files/result_file.h"
-#include "coordinator/job/memory_answers.h"
+#include "coordinator/job/answer_sink.h"
 #include "coordinator/search/result_sink.h"
 #include "coordinator/search/search.h"
 

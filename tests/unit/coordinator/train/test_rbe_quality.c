@@ -130,7 +130,7 @@ static double auc_by_definition(const float *codes, size_t num_pairs, uint64_t s
     return sum / ((double)num_pairs * (double)next);
 }
 
-// Of the orders of those that tie, the share in which the pair's document is among the first.
+// The share of the orders of those that tie in which the pair's document is among the first.
 static double recall_by_definition(const float *codes, size_t num_pairs, size_t rank)
 {
     double sum = 0;

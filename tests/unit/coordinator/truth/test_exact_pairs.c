@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/integer_hash.h"
-#include "coordinator/truth/exact_pairs.h"
+#include "coordinator/truth/evaluation.h"
 #include "temporary_folder.h"
 
 enum { ROWS = 20, QUERIES = 3, DIMS = 75 };

@@ -141,10 +141,10 @@ UNIT_TEST(invalid_settings_are_refused)
     assert_refused(&s, "--resume: --device cuda keeps no journal, a CPU does");
     s = settings_of(path_of("none"));
     s.k = 0;
-    assert_refused(&s, "--k 0: 1 to 1000000 is possible");
+    assert_refused(&s, "--k 0: must be 1 to 1000000");
     s = settings_of(path_of("none"));
     s.block_rows = 1 << 25;
-    assert_refused(&s, "--block-rows 33554432: 0 to 16777216 is possible");
+    assert_refused(&s, "--block-rows 33554432: must be 0 to 16777216");
     s = settings_of(NULL);
     s.resume = 1;
     assert_refused(&s, "--out is needed: answers that go to no file are not split, replaced or "

@@ -29,7 +29,7 @@ static int64_t exact_total(enum bsw_vector_type type, enum bsw_metric metric,
     return total;
 }
 
-// Of row `row` of a bundle, by the formula of code_layout.h.
+// Where a bundle has row `row`, by the formula of code_layout.h.
 static size_t byte_place(size_t row, size_t dim, size_t padded_dims)
 {
     return ((row / 16 * (padded_dims / 4) + dim / 4) * 16 + row % 16) * 4 + dim % 4;

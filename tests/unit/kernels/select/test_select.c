@@ -182,28 +182,6 @@ UNIT_TEST(places_are_those_of_rows_whose_bound_reaches_the_limit)
     }
 }
 
-UNIT_TEST(the_histogram_is_a_serial_count)
-{
-    enum { DOT_LIMIT = 3000, NUM_DISTANCES = 3001 };
-    static uint64_t expected[NUM_DISTANCES], counts[NUM_DISTANCES];
-    make_rows(MANY_TIES);
-    for (uint32_t row = 0; row < NUM_ROWS; row++) {
-        uint64_t random = bsw_hash2(99, row);
-        dots[row] = DOT_LIMIT - 2 * (int32_t)(random % 2 ? random / 2 % NUM_DISTANCES : 17);
-    }
-    memset(expected, 0, sizeof expected);
-    for (uint32_t row = 0; row < NUM_ROWS; row++) {
-        if (masks[row / 32] >> row % 32 & 1) expected[(DOT_LIMIT - dots[row]) / 2]++;
-    }
-    for (int level = BSW_CPU_REFERENCE; level < BSW_CPU_NUM_LEVELS;
-         level = bsw_cpu_level_next(level)) {
-        memset(counts, 0, sizeof counts);
-        bsw_select_table_get((enum bsw_cpu_level)level)
-            ->histogram(dots, masks, NUM_BUNDLES, DOT_LIMIT, counts);
-        assert_memory_equal(counts, expected, sizeof counts);
-    }
-}
-
 int main(void)
 {
     return run_unit_tests(NULL, NULL);

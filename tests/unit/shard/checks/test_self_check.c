@@ -194,14 +194,15 @@ static void run_batch(struct checked *checked, struct bsw_buffer *survivors)
 {
     struct bsw_buffer candidates = {0};
     struct bsw_cut cuts[NUM_QUERIES];
+    const struct bsw_scan_round round = bsw_last_round(&checked->service.settings, NULL);
     for (int q = 0; q < NUM_QUERIES; q++) cuts[q] = (struct bsw_cut){0, 0, UINT64_MAX};
     bsw_shard_service_begin(&checked->service, &checked->batch);
-    assert_ok(bsw_shard_service_scan(&checked->service, NULL, &candidates, &err), &err);
+    assert_ok(bsw_shard_service_scan(&checked->service, &round, &candidates, &err), &err);
     assert_ok(bsw_shard_service_refine(&checked->service, cuts, survivors, &err), &err);
     bsw_buffer_deinit(&candidates);
 }
 
-// Of TRIALS checks over survivors of which a share p is wrong, those that notice; within five
+// How many of TRIALS checks over survivors of which a share p is wrong notice it; within five
 // standard deviations of what the header says.
 static void check_share(struct checked *checked, const struct bsw_survivor *survivors,
                         const size_t *counts, size_t total, size_t one_in, int is_value)
@@ -293,8 +294,9 @@ UNIT_TEST(rows_behind_the_last_are_seen)
     struct bsw_buffer candidates = {0};
     open_service(&staged, 1, &checked);
     struct bsw_unit *unit = &checked.service.units[0];
+    const struct bsw_scan_round round = bsw_last_round(&checked.service.settings, NULL);
     bsw_shard_service_begin(&checked.service, &checked.batch);
-    assert_ok(bsw_shard_service_scan(&checked.service, NULL, &candidates, &err), &err);
+    assert_ok(bsw_shard_service_scan(&checked.service, &round, &candidates, &err), &err);
     uint64_t *items = (uint64_t *)(void *)unit->lists.items.data;
     items[3] = bsw_candidate_pack(bsw_candidate_score(items[3]), 150);
     assert_int_equal(bsw_self_check_rows(&checked.service, unit, &err), BSW_ERROR_SELF_CHECK);

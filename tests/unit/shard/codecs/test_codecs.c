@@ -28,7 +28,7 @@ UNIT_TEST(codecs_are_found_by_their_names)
     assert_null(bsw_codecs[BSW_NUM_CODECS]);
     assert_string_equal(names, BSW_CODEC_NAMES);
     assert_int_equal(bsw_codec_parse("sq", &found, &err), BSW_ERROR_USAGE);
-    assert_string_equal(err.message, "codec 'sq' is none of xfbq, saq, rbe, raw, sq8, pq");
+    assert_string_equal(err.message, "unknown codec 'sq': use xfbq, saq, rbe, raw, sq8 or pq");
     assert_null(bsw_codec_find(""));
 }
 

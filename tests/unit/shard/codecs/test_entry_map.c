@@ -15,7 +15,7 @@ enum { PARTS = 3, MOST = 256 };
 static struct bsw_error err;
 static float entries[PARTS * 2 * MOST];
 
-// Of values -2 to 2, ties among them; the last part's entries are all the same.
+// Entries have values -2 to 2, ties among them; the last part's are all the same.
 static void fill(size_t num, uint64_t seed)
 {
     for (size_t i = 0; i < PARTS * 2 * num; i++)

@@ -7,7 +7,6 @@
 #include "common/base/integer_hash.h"
 #include "common/rows/synth.h"
 #include "shard/codecs/product_training.h"
-#include "shard/codecs/radii_message.h"
 #include "shard/codecs/radii_training.h"
 #include "temporary_folder.h"
 

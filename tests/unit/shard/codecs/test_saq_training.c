@@ -381,8 +381,8 @@ UNIT_TEST(principal_axes_gather_the_energy)
         }
     }
     assert_true(odd > 31.9 && even < 0.1);
-    // Of 101 parts energy the odd dims have 100: root mean squares of 1.407 and 0.1407, times
-    // 0.2930.
+    // The odd dims have 100 of 101 parts of the energy: root mean squares of 1.407 and 0.1407,
+    // times 0.2930.
     assert_true(fabs(bsw_saq_part_of(&manifest)->steps[0] - 0.2930 * sqrt(2 * 100 / 101.0)) <
                 0.003);
     assert_true(fabs(bsw_saq_part_of(&manifest)->steps[1] - 0.2930 * sqrt(2 * 1 / 101.0)) < 0.003);

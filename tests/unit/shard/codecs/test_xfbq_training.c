@@ -7,7 +7,6 @@
 #include "sample_rows.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/codec_xfbq.h"
-#include "shard/codecs/xfbq_training.h"
 #include "small_index.h"
 #include "temporary_folder.h"
 

@@ -212,7 +212,7 @@ UNIT_TEST(lists_that_overflow_are_scanned_again)
     }
 }
 
-// Of codes that do not fit a part is on the device, or nothing; the last list is longer than any
+// Where codes do not fit, a part is on the device, or nothing; the last list is longer than any
 // block, others share one.
 UNIT_TEST(lists_that_do_not_fit_come_in_blocks)
 {
@@ -394,8 +394,8 @@ static void check_begun(struct scan_case *scan, struct on_device *on, const stru
     bsw_list_scan_scratch_deinit(&scratch);
 }
 
-// Of the scan that was begun the device has done nothing when candidates of the one before are
-// taken, unless its tables are too short; a list that overflows, codes that come in blocks.
+// When candidates of the scan before are taken, the device has done nothing yet for the one that
+// was begun, unless its tables are too short; a list that overflows, codes that come in blocks.
 UNIT_TEST(a_scan_may_be_begun_beside_candidates)
 {
     static const struct begun_case cases[] = {

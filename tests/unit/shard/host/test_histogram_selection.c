@@ -115,32 +115,45 @@ static uint64_t max_distance(const uint32_t *distances, uint32_t num_bins, uint6
     return j + extra;
 }
 
-// As a rank sends it: unit by unit, query by query.
-static enum bsw_status append_histogram(void *context, size_t query, uint32_t first_bin,
-                                        const uint64_t *counts, uint32_t num_bins,
-                                        struct bsw_error *error)
+// The list of a query as a rank sends it.
+static void append_list(const struct algorithm_case *job, uint32_t shard,
+                        const struct bsw_candidate_lists *lists, size_t query,
+                        struct bsw_buffer *payload)
 {
-    const uint32_t head[2] = {first_bin, num_bins};
-    (void)query;
-    BSW_TRY(bsw_buffer_append(context, head, sizeof head, error));
-    return bsw_buffer_append(context, counts, num_bins * sizeof *counts, error);
+    size_t count;
+    const uint64_t *list = bsw_candidate_list(lists, query, &count);
+    uint64_t num = count;
+    assert_ok(bsw_buffer_append(payload, &num, sizeof num, &err), &err);
+    for (size_t i = 0; i < count; i++) {
+        const struct bsw_ranked entry =
+            bsw_ranked_of_key(bsw_candidate_score(list[i]), 0,
+                              job->manifest.shards[shard].first_row + bsw_candidate_row(list[i]));
+        assert_ok(bsw_buffer_append(payload, &entry, sizeof entry, &err), &err);
+    }
 }
 
-static void merge_limits(struct algorithm_case *job, const struct bsw_search_settings *settings,
-                         int num_ranks, uint32_t *limits)
+// The first round: the K best rows of every shard, cuts of all of them, limits.
+static void find_limits(struct algorithm_case *job, const struct bsw_search_settings *settings,
+                        int num_ranks, uint32_t *limits)
 {
+    const struct bsw_scan_round round = bsw_first_round(settings);
     struct bsw_buffer payloads[SHARDS] = {{0}};
+    struct bsw_candidate_lists lists = {0};
     struct bsw_batch_merge merge;
+    struct bsw_cut cuts[QUERIES];
     for (uint32_t s = 0; s < SHARDS; s++) {
-        assert_ok(bsw_shard_histogram(&job->residents[s], &job->batch, 0, QUERIES, settings->k,
-                                      &job->workspace, append_histogram,
-                                      &payloads[num_ranks == 1 ? 0 : s], &err),
+        assert_ok(bsw_shard_scan(&job->residents[s], &job->batch, 0, QUERIES, round.limits,
+                                 round.keep, &job->workspace, &lists, &err),
                   &err);
+        for (size_t q = 0; q < QUERIES; q++)
+            append_list(job, s, &lists, q, &payloads[num_ranks == 1 ? 0 : s]);
     }
     bsw_batch_merge_init(&merge, &job->manifest, settings,
                          made_assignment((uint32_t)num_ranks, job->manifest.num_shards));
-    assert_ok(bsw_merge_histograms(&merge, payloads, QUERIES, limits, &err), &err);
+    assert_ok(bsw_merge_candidates(&merge, payloads, QUERIES, &round, cuts, &err), &err);
+    bsw_limits_of_cuts(&merge, cuts, QUERIES, limits);
     bsw_batch_merge_deinit(&merge);
+    bsw_candidate_lists_deinit(&lists);
     for (int s = 0; s < SHARDS; s++) bsw_buffer_deinit(&payloads[s]);
 }
 
@@ -176,21 +189,25 @@ static size_t select_rows(const uint32_t *distances, uint64_t largest, int32_t d
     return count < max_candidates ? count : max_candidates;
 }
 
+// exclude_self: D_K is that of one row more.
 static void check_algorithm(struct algorithm_case *job, uint64_t k, uint64_t extra,
-                            size_t max_candidates, int num_ranks)
+                            size_t max_candidates, int num_ranks, uint64_t exclude_self)
 {
+    uint64_t reached = (k > 5 ? k - 5 : k) + exclude_self;
     static uint64_t expected[ROWS], found[ROWS];
     struct bsw_search_settings settings = {.query_bits = job->batch.query_bits,
                                            .k = k,
                                            .keep = max_candidates,
                                            .is_histogram = 1,
+                                           .exclude_self = exclude_self,
+                                           .histogram_k = k > 5 ? k - 5 : 0,
                                            .extra_distance = extra,
                                            .level = bsw_cpu_level_detect(),
                                            .num_threads = 1};
     struct bsw_candidate_lists lists[SHARDS] = {{0}};
     uint32_t limits[QUERIES];
     int32_t dot_limit = (int32_t)bsw_layout_dot_limit(&job->manifest.layout, job->batch.query_bits);
-    merge_limits(job, &settings, num_ranks, limits);
+    find_limits(job, &settings, num_ranks, limits);
     for (uint32_t s = 0; s < SHARDS; s++) {
         assert_ok(bsw_shard_scan(&job->residents[s], &job->batch, 0, QUERIES, limits,
                                  max_candidates, &job->workspace, &lists[s], &err),
@@ -198,15 +215,16 @@ static void check_algorithm(struct algorithm_case *job, uint64_t k, uint64_t ext
     }
     for (size_t q = 0; q < QUERIES; q++) {
         const uint32_t *distances = job->distances + q * ROWS;
-        uint64_t largest = max_distance(distances, (uint32_t)dot_limit + 1, k, extra);
+        uint64_t largest = max_distance(distances, (uint32_t)dot_limit + 1, reached, extra);
         size_t count = select_rows(distances, largest, dot_limit, max_candidates, expected);
         size_t joined = join_lists(lists, job, q, found);
         if (joined > max_candidates) joined = max_candidates;
         assert_int_equal(joined, count);
         assert_memory_equal(found, expected, count * sizeof *found);
-        // Without a cut it is every row within maxDistance: at least K, unless there are fewer.
+        // Without a cut it is every row within maxDistance: at least as many as it reaches, unless
+        // there are fewer.
         size_t all = ROWS - (size_t)job->manifest.dropped_rows;
-        if (max_candidates >= ROWS) assert_true(count >= (k < all ? k : all));
+        if (max_candidates >= ROWS) assert_true(count >= (reached < all ? reached : all));
     }
     for (uint32_t s = 0; s < SHARDS; s++) bsw_candidate_lists_deinit(&lists[s]);
 }
@@ -220,30 +238,13 @@ UNIT_TEST(histogram_selection_is_algorithm_1)
         open_algorithm(&job, threads, threads == 1 ? 4 : 6);
         for (size_t i = 0; i < 8; i++) {
             for (size_t e = 0; e < 5; e++) {
-                check_algorithm(&job, ks[i], extras[e], ROWS, 1 + 2 * (int)(e % 2));
-                check_algorithm(&job, ks[i], extras[e], 1, 3);
-                check_algorithm(&job, ks[i], extras[e], 57, 1);
+                check_algorithm(&job, ks[i], extras[e], ROWS, 1 + 2 * (int)(e % 2), e % 2);
+                check_algorithm(&job, ks[i], extras[e], 1, 3, 0);
+                check_algorithm(&job, ks[i], extras[e], 57, 1, 1);
             }
         }
         close_algorithm(&job);
     }
-}
-
-// Groups of one query, and a histogram too large for its budget.
-UNIT_TEST(histograms_keep_to_their_budget)
-{
-    struct algorithm_case job;
-    struct bsw_buffer payload = {0};
-    open_algorithm(&job, 2, 6);
-    job.workspace.budget_bytes = 1;
-    check_algorithm(&job, 10, 5, ROWS, 3);
-    job.workspace.num_threads = 1 << 20; // refused before any of them is started
-    assert_int_equal(bsw_shard_histogram(&job.residents[0], &job.batch, 0, QUERIES, 10,
-                                         &job.workspace, append_histogram, &payload, &err),
-                     BSW_ERROR_TOO_LARGE);
-    assert_non_null(strstr(err.message, "17641 bins x 1048576 threads"));
-    bsw_buffer_deinit(&payload);
-    close_algorithm(&job);
 }
 
 int main(void)

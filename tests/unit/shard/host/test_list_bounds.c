@@ -219,10 +219,10 @@ static void find_answers(const struct made *made, const struct bsw_resident_shar
 static void check_kept(const struct made *made, const struct bsw_resident_shard *const shards[2],
                        const struct bsw_list_scan_scratch *scratch)
 {
-    uint64_t kept = 0, most = bsw_list_table_most(&scratch->tables);
+    uint64_t kept = 0, most = bsw_list_table_most(&scratch->host.tables);
     for (size_t i = 0; i < 2 && made->batch.centroids && !made->batch.selection; i++)
         kept = bsw_list_table_rows_add(kept, shards[i]->shape.num_places, most);
-    assert_int_equal(scratch->tables.row_terms.bytes, kept);
+    assert_int_equal(scratch->host.tables.row_terms.bytes, kept);
 }
 
 // most_bytes: what may be kept, 0 for the usual. Two shards take turns in one scratch.
@@ -232,7 +232,7 @@ static void check_scan(const struct made *made, const struct bsw_resident_shard 
     const struct bsw_query_range range = {&made->batch, 0, NUM_QUERIES};
     for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         struct bsw_scan_workspace workspace;
-        struct bsw_list_scan_scratch scratch = {.tables = {.most_bytes = most_bytes}};
+        struct bsw_list_scan_scratch scratch = {.host.tables = {.most_bytes = most_bytes}};
         struct bsw_candidate_lists lists = {0};
         bsw_scan_workspace_init(&workspace, (enum bsw_cpu_level)level, 2);
         for (size_t turn = 0; turn < 4; turn++) {

@@ -197,7 +197,7 @@ UNIT_TEST(rows_in_the_order_of_lists_are_those_of_the_source)
     close_ordered(&ordered);
 }
 
-// Of a bundle with a changed row no row is given, and the message says its places.
+// A bundle with a changed row gives no row, and the message says its places.
 UNIT_TEST(damaged_rows_in_the_order_of_lists_are_found)
 {
     struct ordered_rows ordered;
@@ -350,7 +350,7 @@ static void expect_advice(const struct bsw_raw_rows *rows, uint64_t first, uint6
     assert_true(longest_advice <= 128 << 10); // as much as Linux reads at once
 }
 
-// Of the map's pages, in pieces; rows in the order of lists are asked for together alone.
+// The map's pages are asked for in pieces; rows in the order of lists are asked for together alone.
 UNIT_TEST(rows_are_asked_for_ahead)
 {
     enum { NUM = 1000, SLOTS = 1024, BYTES = 1000, HEAD = 4096 };

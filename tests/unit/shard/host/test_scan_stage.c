@@ -90,7 +90,7 @@ static float bound_of(float query_scale, float reach, float bias)
     return fmaf(query_scale, scaled, fmaf(reach, ROW_TAIL, bias));
 }
 
-// Of one query of this scale.
+// A stage for one query of this scale.
 static struct bsw_scan_stage stage_of(const struct shard *shard, float query_scale, void *memory)
 {
     int8_t components[DIMS];

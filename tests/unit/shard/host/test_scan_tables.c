@@ -26,7 +26,6 @@ struct made {
     struct bsw_resident_shard shard;
     struct bsw_query_batch batch;
     float *vectors;
-    union bsw_addition additions[NUM_QUERIES];
     uint64_t best[NUM_QUERIES][KEEP];
 };
 
@@ -65,15 +64,12 @@ static void make(enum bsw_metric metric, uint32_t parts, uint32_t bits, struct m
     make_shard(made);
     made->vectors = allocate_or_fail(NUM_QUERIES * projected, sizeof(float));
     for (size_t q = 0; q < NUM_QUERIES; q++) {
-        made->additions[q].number = metric == BSW_METRIC_L2 ? 0.0f : draw_float();
         for (size_t d = 0; d < DIMS; d++) made->vectors[q * projected + d] = draw_float() / 3;
     }
-    made->batch =
-        (struct bsw_query_batch){.num_queries = NUM_QUERIES,
-                                 .query_words = (uint32_t)projected,
-                                 .words = (const uint32_t *)(void *)made->vectors,
-                                 .additions = metric == BSW_METRIC_L2 ? NULL : made->additions,
-                                 .product = made->codes};
+    made->batch = (struct bsw_query_batch){.num_queries = NUM_QUERIES,
+                                           .query_words = (uint32_t)projected,
+                                           .words = (const uint32_t *)(void *)made->vectors,
+                                           .product = made->codes};
 }
 
 static void unmake(struct made *made)
@@ -102,11 +98,7 @@ static void find_answers(struct made *made)
                                            made->vectors + q * made->codes->projected_dims, NULL,
                                            &what, scores, &err),
                   &err);
-        for (uint32_t i = 0; i < ROWS; i++)
-            all[i] = bsw_candidate_pack(
-                bsw_score_from_float((bsw_score_to_float(scores[i]) + made->additions[q].number) +
-                                     0.0f),
-                i);
+        for (uint32_t i = 0; i < ROWS; i++) all[i] = bsw_candidate_pack(scores[i], i);
         qsort(all, ROWS, sizeof *all, descending);
         memcpy(made->best[q], all, sizeof made->best[q]);
     }

@@ -11,7 +11,7 @@
 #include "common/rows/synth.h"
 #include "duplicate_rows.h"
 #include "shard/codecs/codec.h"
-#include "shard/host/running_best.h"
+#include "shard/host/running_lists.h"
 #include "shard/host/shard_scan.h"
 #include "small_index.h"
 #include "temporary_folder.h"
@@ -268,19 +268,24 @@ UNIT_TEST(smallest_shards_are_scanned)
     }
 }
 
-// ---- lists while blocks stream by ----
+// ---- lists while blocks come in any order ----
 
-// Keys of neighbouring floats, many of them equal, in blocks with gaps: a limit that rises too far,
-// or a wrong row, changes the list.
-static void check_running_best(const struct bsw_select_table *select, size_t keep, uint32_t spread)
+// Keys of neighbouring floats, many of them equal, in blocks of which every other comes late: a
+// limit that rises too far, or a wrong row, changes the list.
+static void check_running_lists(enum bsw_cpu_level level, size_t keep, uint32_t spread)
 {
-    enum { BLOCK = 50, BLOCKS = 40 };
-    static uint64_t expected[BLOCK * BLOCKS], items[2 * BLOCK * BLOCKS + BLOCK],
-        scratch[2 * BLOCK * BLOCKS + BLOCK];
-    struct bsw_running_best list;
+    enum { BLOCK = 50, BLOCKS = 40, ROOM = 3 * BLOCK * BLOCKS + 2 * BLOCK };
+    static uint64_t expected[BLOCK * BLOCKS], merged[2 * ROOM], scratch[2 * ROOM], found[ROOM];
+    const struct bsw_running_room room = {merged, scratch};
+    struct bsw_running_lists lists = {.keep = keep,
+                                      .is_shared = 1,
+                                      .select = bsw_select_table_get(level),
+                                      .merge = bsw_merge_table_get(level)};
+    struct bsw_buffer list_memory = {0}, item_memory = {0};
     size_t count = 0;
-    bsw_running_best_init(&list, items, bsw_running_best_capacity(keep, BLOCK), keep);
-    for (uint32_t block = 0; block < BLOCKS; block++) {
+    assert_ok(bsw_running_lists_begin(&lists, 1, NULL, &list_memory, &item_memory, &err), &err);
+    for (uint32_t b = 0; b < BLOCKS; b++) {
+        uint32_t block = b < BLOCKS / 2 ? 2 * b + 1 : 2 * (b - BLOCKS / 2);
         uint32_t num_rows = block % 7 ? BLOCK - block % 3 : 0;
         size_t first = count;
         for (uint32_t i = 0; i < num_rows; i++) {
@@ -289,25 +294,26 @@ static void check_running_best(const struct bsw_select_table *select, size_t kee
             uint32_t place = 2 * i + (uint32_t)(bsw_hash2(block, i) % 2);
             expected[count++] = bsw_candidate_pack(score, block * 2 * BLOCK + place);
         }
-        bsw_running_best_add(&list, select, expected + first, num_rows, scratch);
+        if (num_rows > 0) bsw_running_lists_add(&lists, 0, expected + first, num_rows, room);
+        if (block % 5 == 0) bsw_running_lists_raise(&lists, 0, room);
     }
     qsort(expected, count, sizeof *expected, compare_descending);
-    size_t found = select->keep_best(list.items, list.count, keep, scratch);
-    qsort(list.items, found, sizeof *list.items, compare_descending);
-    assert_int_equal(found, count < keep ? count : keep);
-    assert_memory_equal(list.items, expected, found * sizeof *expected);
+    size_t num = bsw_running_lists_finish(&lists, 0, found, room);
+    assert_int_equal(num, count < keep ? count : keep);
+    assert_memory_equal(found, expected, num * sizeof *expected);
+    if (num == keep)
+        assert_true(bsw_running_limit(&lists, 0) <= bsw_candidate_score(found[keep - 1]));
+    bsw_buffer_deinit(&list_memory);
+    bsw_buffer_deinit(&item_memory);
 }
 
 UNIT_TEST(running_lists_are_the_best_of_a_full_sort)
 {
     static const size_t keeps[] = {1, 2, 9, 100, 1000, 2000};
-    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
-        for (size_t i = 0; i < 6 * 5; i++) {
-            static const uint32_t spreads[] = {1, 2, 3, 30, 1000000};
-            check_running_best(bsw_select_table_get((enum bsw_cpu_level)level), keeps[i / 5],
-                               spreads[i % 5]);
-        }
-    }
+    static const uint32_t spreads[] = {1, 2, 3, 30, 1000000};
+    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level))
+        for (size_t i = 0; i < 6 * 5; i++)
+            check_running_lists((enum bsw_cpu_level)level, keeps[i / 5], spreads[i % 5]);
 }
 
 // ---- the bound of a first stage ----

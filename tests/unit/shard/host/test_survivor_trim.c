@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of refined survivors the best k a query, against sorting them.
+// The best k refined survivors of a query, against sorting them.
 #include <string.h>
 
 #include "common/base/integer_hash.h"

@@ -293,7 +293,7 @@ UNIT_TEST(a_training_goes_on_after_any_round_with_the_same_bytes)
         // One round is not enough to go on from.
         assert_int_equal(journal_bytes(), left == 1 ? whole + record : whole);
     }
-    // Of a journal that is full rounds are kept until then, and those behind them done again.
+    // A full journal keeps the rounds until then, and those behind them are done again.
     for (size_t most = 0; most <= ROUNDS + 1; most += 3) {
         unlink(journal_path);
         most_journal_bytes = head + most * record + record - 1;

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shard/scan/work.h"
+
+#include <string.h>
+
+void bsw_work_deinit(struct bsw_work *work)
+{
+    bsw_buffer_deinit(&work->memory);
+}
+
+static size_t num_chunks(size_t num_slots, size_t most_slots)
+{
+    return (num_slots + most_slots - 1) / most_slots;
+}
+
+// Room for runs and for the queries of slots behind them; both may be empty.
+static enum bsw_status reserve(struct bsw_work *work, size_t num_runs, size_t num_slots,
+                               struct bsw_run **runs, uint32_t **queries, struct bsw_error *err)
+{
+    BSW_TRY(bsw_buffer_reserve(&work->memory,
+                               num_runs * sizeof **runs + num_slots * sizeof **queries + 1, err));
+    *runs = (struct bsw_run *)(void *)work->memory.data;
+    *queries = (uint32_t *)(void *)(*runs + num_runs);
+    work->runs = *runs;
+    work->queries = *queries;
+    work->num_runs = work->most_slots = 0;
+    work->additions = NULL;
+    work->is_in_order = work->is_scattered = 0;
+    return BSW_OK;
+}
+
+// Some bundles for slots [first, first + num), a chunk of them after another.
+static void add_runs(struct bsw_work *work, struct bsw_run *runs, size_t bundle, size_t num_bundles,
+                     size_t first, size_t num, size_t most_slots)
+{
+    for (size_t i = 0; i < num && num_bundles > 0; i += most_slots) {
+        size_t count = num - i < most_slots ? num - i : most_slots;
+        runs[work->num_runs++] = (struct bsw_run){(uint32_t)bundle, (uint32_t)num_bundles,
+                                                  (uint32_t)(first + i), (uint32_t)count};
+        if (count > work->most_slots) work->most_slots = count;
+    }
+}
+
+enum bsw_status bsw_work_make_whole(size_t num_bundles, struct bsw_work_pieces pieces,
+                                    const uint32_t *queries, size_t num_queries, size_t most_slots,
+                                    struct bsw_work *work, struct bsw_error *err)
+{
+    struct bsw_run *runs;
+    uint32_t *slots;
+    size_t num_pieces = (num_bundles + pieces.advance - 1) / pieces.advance;
+    BSW_TRY(reserve(work, num_pieces * num_chunks(num_queries, most_slots), num_queries, &runs,
+                    &slots, err));
+    for (size_t q = 0; q < num_queries; q++) slots[q] = queries ? queries[q] : (uint32_t)q;
+    work->is_in_order = !queries;
+    for (size_t b = 0; b < num_bundles; b += pieces.advance) {
+        size_t left = num_bundles - b;
+        add_runs(work, runs, b, left < pieces.bundles ? left : pieces.bundles, 0, num_queries,
+                 most_slots);
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_work_make_lists(const struct bsw_list_order *order,
+                                    const struct bsw_list_groups *groups, size_t most_slots,
+                                    struct bsw_work *work, struct bsw_error *err)
+{
+    struct bsw_run *runs;
+    uint32_t *none;
+    size_t num_runs = 0;
+    for (size_t u = 0; u < groups->num_used; u++) {
+        const uint32_t *slots = groups->first + groups->used[u];
+        num_runs += num_chunks(slots[1] - slots[0], most_slots);
+    }
+    BSW_TRY(reserve(work, num_runs, 0, &runs, &none, err));
+    work->queries = groups->queries;
+    work->additions = groups->additions;
+    work->is_scattered = 1;
+    for (size_t u = 0; u < groups->num_used; u++) {
+        const uint32_t *slots = groups->first + groups->used[u],
+                       *bundles = order->first_bundles + groups->used[u];
+        add_runs(work, runs, bundles[0], bundles[1] - bundles[0], slots[0], slots[1] - slots[0],
+                 most_slots);
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_work_make_all_lists(const struct bsw_list_order *order, size_t num_queries,
+                                        size_t most_slots, struct bsw_work *work,
+                                        struct bsw_error *err)
+{
+    struct bsw_run *runs;
+    uint32_t *slots;
+    BSW_TRY(reserve(work, order->num_lists * num_chunks(num_queries, most_slots), num_queries,
+                    &runs, &slots, err));
+    for (size_t q = 0; q < num_queries; q++) slots[q] = (uint32_t)q;
+    work->is_in_order = work->is_scattered = 1;
+    for (uint32_t l = 0; l < order->num_lists; l++) {
+        const uint32_t *bundles = order->first_bundles + l;
+        add_runs(work, runs, bundles[0], bundles[1] - bundles[0], 0, num_queries, most_slots);
+    }
+    return BSW_OK;
+}
