@@ -133,7 +133,7 @@ template <class SHAPE> __device__ __forceinline__ row_keys keys_of(const few_row
     return out;
 }
 
-// Of sums that started with terms.
+// Whether bit 22 says so of a sum that started with terms.
 template <class SHAPE> __device__ __forceinline__ bool is_below(const few_sums<SHAPE> &sums)
 {
     uint32_t above = still_above;
@@ -297,7 +297,7 @@ __global__ void __launch_bounds__(tuning.threads, SHAPE::least_blocks)
 
 typedef void (*few_kernel)(scan_arguments);
 
-// Of codes of one segment, by bits; each costs a second of compiling or two.
+// For codes of one segment, by bits; each costs a second of compiling or two.
 template <int QUERIES>
 constexpr few_kernel own_kernels[most_own_bits] = {
     scan_few_documents<few_shape<QUERIES, 1, key_kind::small_float>>,
@@ -311,7 +311,7 @@ constexpr few_kernel any_kernels[3] = {
     scan_few_documents<few_shape<QUERIES, 0, key_kind::small_float>>,
     scan_few_documents<few_shape<QUERIES, 0, key_kind::any_float>>};
 
-// Of 96 dimensions of 3 bits, the shape that was measured: a step a bundle, known to the compiler.
+// For 96 dimensions of 3 bits, the shape that was measured: a step a bundle, known to the compiler.
 template <int QUERIES>
 constexpr few_kernel whole_kernel =
     scan_few_documents<few_shape<QUERIES, 3, key_kind::small_float, 3>>;

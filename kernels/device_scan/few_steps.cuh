@@ -165,7 +165,7 @@ __device__ __forceinline__ void fetch_own(const uint4 *from, uint32_t words, uin
     }
 }
 
-// Of any codes. Planes that there are none of are 0: of the second slot, if there is but one word,
+// For any codes. Planes that there are none of are 0: of the second slot, if there is but one word,
 // all.
 template <class SHAPE>
 __device__ __forceinline__ void fetch_any(const uint4 *from, uint32_t bits, uint32_t words,

@@ -30,7 +30,7 @@ __device__ __forceinline__ uint32_t rotate_left(uint32_t value, uint32_t by)
     return __funnelshift_l(value, value, by);
 }
 
-// Of one row, planes[0] the one of least weight; bits that there is no plane for are junk.
+// Fields of one row, planes[0] the one of least weight; bits that there is no plane for are junk.
 template <int PLANES>
 __device__ __forceinline__ uint32_t join_planes(const uint32_t (&planes)[PLANES],
                                                 const field_turns &turns)
