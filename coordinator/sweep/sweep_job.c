@@ -172,6 +172,7 @@ static void add_fields(struct sweep_job *job)
     bsw_journal_field_count(fields, "shards", s->shards);
     bsw_journal_field_count(fields, "subspaces", s->parts);
     bsw_journal_field_count(fields, "repeat", s->repeat);
+    bsw_journal_field_number(fields, "measure", s->least_seconds);
     bsw_journal_field_count(fields, "batch", s->batch);
     bsw_journal_field_count(fields, "items", s->queue.items);
     bsw_journal_field_count(fields, "queue-length", s->queue.length);

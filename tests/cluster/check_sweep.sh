@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# sweep: losses add up and are those of searches made by hand, of every codec and selection; stopped,
+# sweep: passes go on until they can be trusted; losses add up and are those of searches made by hand, of every codec and selection; stopped,
 # killed and resumed, on one rank and two, it has the rows of an undisturbed run in all but times, and
 # does nothing twice; plans; plots and report are there; what it refuses.
 # usage: check_sweep.sh BITSWEEP_BINARY SOURCE_FOLDER
@@ -14,7 +14,7 @@ cd "$folder"
 export OMP_NUM_THREADS=1
 
 "$program" synth --count 3000 --dims 32 --clusters 20 --out base.fbin --queries 40 --queries-out q.fbin --quiet
-common=(--base base.fbin --queries q.fbin --metric cosine --query-bits 4 --repeat 1 --items 16)
+common=(--base base.fbin --queries q.fbin --metric cosine --query-bits 4 --repeat 1 --measure 0 --items 16)
 grid=(--codec "xfbq,saq,rbe" --bits "1.5,2" --k 5 --oversample "1,4" --select "threshold,queue")
 
 # column FILE NAME: that column, a line a row.
@@ -53,6 +53,14 @@ if command -v gnuplot >/dev/null; then
     check "and the plots" grep -q '1 bit/dim' a/sweep-pareto.svg
     check "which know no 1.5" test "$(grep -c '1\.5 bits/dim' a/sweep-pareto.svg || true)" = 0
 fi
+check "a pass each where no time is asked for" test "$(column a/sweep.csv passes | sort -u)" = 1
+check "the kernels that ran are named" grep -q '^searched on: cpu, CPU kernels [a-z]' said
+check "more passes, until they took long enough" "$program" sweep --base base.fbin --queries q.fbin --metric cosine --bits 2 \
+    --oversample 1 --repeat 1 --folder timed
+cp stdout said
+check "which are counted" awk "BEGIN {exit !($(column timed/sweep.csv passes) > 1 &&
+    $(column timed/sweep.csv cpu_seconds_a_query) > 0 && $(column timed/sweep.csv cores_share) <= 1)}"
+check "one point is one point" grep -q '^1 point: timed/report.html' said
 check "16 rows" test "$(column a/sweep.csv recall | wc -l)" = 16
 check "rbe has the 7 query bits of its model" test "$(column a/sweep.csv parameters | grep -c '^rbe-2-q7-')" = 4
 check "one model" test "$(find a -maxdepth 1 -name '*.rbe')" = a/index-rbe-2.rbe
