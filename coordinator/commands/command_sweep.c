@@ -71,6 +71,9 @@ static const struct bsw_option option_rows[] = {
     OPTION("plan", sweep.plan, .value_name = "FILE",
            .help = "more than one grid: a line each, such as codec=saq bits=2,3 oversample=5; what "
                    "a line leaves out is as the options above say"),
+    OPTION("target", sweep.targets, .value_name = "RECALL,...", .default_text = "0.9,0.95,0.99",
+           .help = "the report begins with the points of fewest bytes and of most queries a second "
+                   "that reach these"),
     OPTION("model", sweep.model, .value_name = "FILE",
            .help =
                "rbe: the model, of bitsweep train [learned from --base, one for each of the bits]"),
@@ -122,6 +125,44 @@ static void print_point(void *context, const char *name, const json_t *row)
     fflush(stdout);
 }
 
+static void print_choice(const json_t *answer, const char *what)
+{
+    static const char *const lines[] = {"encode", "search"};
+    printf("%s: %s: recall %.4f, %.4g B/vector, %.0f queries/s\n", what,
+           json_string_value(json_object_get(answer, "point")),
+           json_number_value(json_object_get(answer, "recall")),
+           json_number_value(json_object_get(answer, "bytes_per_vector")),
+           json_number_value(json_object_get(answer, "qps")));
+    for (int i = 0; i < 2; i++)
+        printf("    %s\n", json_string_value(json_object_get(answer, lines[i])));
+}
+
+static void print_answers(const json_t *answers)
+{
+    const json_t *answer;
+    size_t i;
+    json_array_foreach(answers, i, answer)
+    {
+        const json_t *fewest = json_object_get(answer, "fewest_bytes");
+        const json_t *fastest = json_object_get(answer, "fastest");
+        char what[80];
+        int length = snprintf(what, sizeof what, "recall %g, k %lld",
+                              json_number_value(json_object_get(answer, "target")),
+                              (long long)json_integer_value(json_object_get(answer, "k")));
+        if (!fewest) {
+            printf("%s: no point, the best has %.4f\n", what,
+                   json_number_value(json_object_get(answer, "best_recall")));
+            continue;
+        }
+        int is_one = json_equal(fewest, fastest);
+        snprintf(what + length, sizeof what - (size_t)length, ", fewest bytes%s",
+                 is_one ? " and fastest" : "");
+        print_choice(fewest, what);
+        snprintf(what + length, sizeof what - (size_t)length, ", fastest");
+        if (!is_one) print_choice(fastest, what);
+    }
+}
+
 // Where points were searched, and how many of them had too few cores.
 static void print_machine(const json_t *report)
 {
@@ -161,6 +202,7 @@ static void print_end(const char *folder, const struct bsw_sweep_outcome *outcom
         printf("the ground truth is not exact: %llu rows of the first answers are nearer than its "
                "neighbours\n",
                (unsigned long long)outcome->num_nearer);
+    print_answers(json_object_get(outcome->report, "answers"));
     print_machine(outcome->report);
     printf("%zu point%s", points->num_points, points->num_points == 1 ? "" : "s");
     if (outcome->num_resumed > 0)
