@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Monotonic time, that of a thread, and pauses between two looks at what is waited for.
+// Monotonic time, that of a thread or a process, and pauses between two looks at what is waited for.
 #ifndef BITSWEEP_COMMON_CLOCK_H
 #define BITSWEEP_COMMON_CLOCK_H
 
@@ -24,6 +24,14 @@ static inline double bsw_thread_seconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+// What all threads of the process computed for.
+static inline double bsw_process_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // sweep: a grid of codes and searches over one corpus, measured on all ranks.
 #include <stdio.h>
+#include <string.h>
 
 #include "common/files/index_manifest.h"
 #include "coordinator/job/command.h"
@@ -70,6 +71,9 @@ static const struct bsw_option option_rows[] = {
     OPTION("plan", sweep.plan, .value_name = "FILE",
            .help = "more than one grid: a line each, such as codec=saq bits=2,3 oversample=5; what "
                    "a line leaves out is as the options above say"),
+    OPTION("target", sweep.targets, .value_name = "RECALL,...", .default_text = "0.9,0.95,0.99",
+           .help = "the report begins with the points of fewest bytes and of most queries a second "
+                   "that reach these"),
     OPTION("model", sweep.model, .value_name = "FILE",
            .help =
                "rbe: the model, of bitsweep train [learned from --base, one for each of the bits]"),
@@ -81,6 +85,10 @@ static const struct bsw_option option_rows[] = {
     OPTION("repeat", sweep.repeat, .value_name = "N", .default_text = "3", .min = 1, .max = 1000,
            .help =
                "timed passes of a search; the median counts; above 1 one untimed pass goes before"),
+    OPTION(
+        "measure", sweep.least_seconds, .value_name = "SECONDS", .default_text = "0.5", .max = 3600,
+        .help = "timed passes of a search go on until they took so long together; 0: as --repeat "
+                "has it"),
     OPTION("device", sweep.device, .value_name = "auto|cpu|cuda|cuda:N", .default_text = "auto",
            .help = "where to encode, if codes are made there, and to search"),
     OPTION("ties", sweep.counts_ties,
@@ -103,16 +111,78 @@ static void print_point(void *context, const char *name, const json_t *row)
                                           "loss_refinement"};
     (void)context;
     if (!name) {
-        printf("%-40s %5s %9s %9s %9s %9s %10s %8s\n", "point", "bits", "recall", "code",
-               "selection", "refining", "queries/s", "B/vector");
+        printf("%-40s %5s %9s %9s %9s %9s %10s  %8s %10s\n", "point", "bits", "recall", "code",
+               "selection", "refining", "queries/s", "B/vector", "CPU us/q");
         return;
     }
     printf("%-40s %5.4g", name, json_number_value(json_object_get(row, "true_bits")));
     for (int i = 0; i < 4; i++)
         printf(" %9.4f", json_number_value(json_object_get(row, numbers[i])));
-    printf(" %10.0f %8.4g\n", json_number_value(json_object_get(row, "qps")),
-           json_number_value(json_object_get(row, "bytes_per_vector")));
+    printf(" %10.0f%s %8.4g %10.4g\n", json_number_value(json_object_get(row, "qps")),
+           bsw_sweep_is_disturbed(row) ? "*" : " ",
+           json_number_value(json_object_get(row, "bytes_per_vector")),
+           json_number_value(json_object_get(row, "cpu_seconds_a_query")) * 1e6);
     fflush(stdout);
+}
+
+static void print_choice(const json_t *answer, const char *what)
+{
+    static const char *const lines[] = {"encode", "search"};
+    printf("%s: %s: recall %.4f, %.4g B/vector, %.0f queries/s\n", what,
+           json_string_value(json_object_get(answer, "point")),
+           json_number_value(json_object_get(answer, "recall")),
+           json_number_value(json_object_get(answer, "bytes_per_vector")),
+           json_number_value(json_object_get(answer, "qps")));
+    for (int i = 0; i < 2; i++)
+        printf("    %s\n", json_string_value(json_object_get(answer, lines[i])));
+}
+
+static void print_answers(const json_t *answers)
+{
+    const json_t *answer;
+    size_t i;
+    json_array_foreach(answers, i, answer)
+    {
+        const json_t *fewest = json_object_get(answer, "fewest_bytes");
+        const json_t *fastest = json_object_get(answer, "fastest");
+        char what[80];
+        int length = snprintf(what, sizeof what, "recall %g, k %lld",
+                              json_number_value(json_object_get(answer, "target")),
+                              (long long)json_integer_value(json_object_get(answer, "k")));
+        if (!fewest) {
+            printf("%s: no point, the best has %.4f\n", what,
+                   json_number_value(json_object_get(answer, "best_recall")));
+            continue;
+        }
+        int is_one = json_equal(fewest, fastest);
+        snprintf(what + length, sizeof what - (size_t)length, ", fewest bytes%s",
+                 is_one ? " and fastest" : "");
+        print_choice(fewest, what);
+        snprintf(what + length, sizeof what - (size_t)length, ", fastest");
+        if (!is_one) print_choice(fastest, what);
+    }
+}
+
+// Where points were searched, and how many of them had too few cores.
+static void print_machine(const json_t *report)
+{
+    const json_t *rows = json_object_get(report, "rows"), *row;
+    const char *shown = "";
+    size_t i, num_disturbed = 0;
+    json_array_foreach(rows, i, row)
+    {
+        const char *level = json_string_value(json_object_get(row, "level"));
+        const char *device = json_string_value(json_object_get(row, "device"));
+        num_disturbed += (size_t)bsw_sweep_is_disturbed(row);
+        if (!level || !device || strcmp(shown, level) == 0) continue;
+        printf("searched on: %s, CPU kernels %s\n", device, level);
+        shown = level;
+    }
+    if (num_disturbed > 0)
+        printf(
+            "*: %zu point%s had less than %.0f %% of their cores: other work took them, or too few "
+            "queries left threads idle\n",
+            num_disturbed, num_disturbed == 1 ? "" : "s", 100 * BSW_SWEEP_LEAST_CORES);
 }
 
 static void print_end(const char *folder, const struct bsw_sweep_outcome *outcome)
@@ -126,13 +196,15 @@ static void print_end(const char *folder, const struct bsw_sweep_outcome *outcom
         if (bsw_sweep_index_note(name, index, note, sizeof note)) printf("%s\n", note);
     }
     for (size_t i = 0; i < points->num_skips; i++)
-        printf("%llu points left out: %s\n", (unsigned long long)points->skips[i].num_points,
-               points->skips[i].reason);
+        printf("%llu point%s left out: %s\n", (unsigned long long)points->skips[i].num_points,
+               points->skips[i].num_points == 1 ? "" : "s", points->skips[i].reason);
     if (outcome->num_nearer > 0)
         printf("the ground truth is not exact: %llu rows of the first answers are nearer than its "
                "neighbours\n",
                (unsigned long long)outcome->num_nearer);
-    printf("%zu points", points->num_points);
+    print_answers(json_object_get(outcome->report, "answers"));
+    print_machine(outcome->report);
+    printf("%zu point%s", points->num_points, points->num_points == 1 ? "" : "s");
     if (outcome->num_resumed > 0)
         printf(", %llu of them measured by an earlier run",
                (unsigned long long)outcome->num_resumed);

@@ -221,6 +221,7 @@ static struct bsw_search_rank report_rank(const struct bsw_search *search)
         .load_seconds = service->load_seconds,
         .scan_seconds = work->scan_seconds,
         .refine_seconds = work->refine_seconds,
+        .cpu_seconds = search->cpu_seconds,
         .scanned_bytes = work->scanned_bytes,
         .resident_bytes = service->resident_bytes,
         .grown_bytes = service->grown_bytes,
@@ -251,12 +252,13 @@ static void forget_rank(struct bsw_search *search)
 // Ranks count over all passes, warm-up included; phases and rates are those of one pass.
 static void average_over_passes(struct bsw_search *search)
 {
-    uint64_t passes = search->run.warmup + search->run.repeat;
+    uint64_t passes = search->pass;
     for (int rank = 0; rank < search->transport->num_ranks; rank++) {
         struct bsw_search_rank *r = &search->ranks[rank];
         r->scan_seconds /= (double)passes;
         r->refine_seconds /= (double)passes;
         r->coarse_seconds /= (double)passes;
+        r->cpu_seconds /= (double)passes;
         r->scanned_bytes /= passes;
         r->device.figures.counts.copied_bytes /= passes;
         r->device.figures.gathered_bytes /= passes;
@@ -288,6 +290,7 @@ static enum bsw_status put_answers(void *context, uint64_t first, size_t count, 
     if (search->pass + 1 == run->warmup + run->repeat)
         BSW_TRY(
             run->sink->answers.take(run->sink->answers.context, first, count, ids, values, err));
+    if (search->pass >= run->warmup + run->repeat) return BSW_OK; // for its time alone
     search->num_answered += count;
     if (run->sink->note_progress)
         run->sink->note_progress(run->sink->context, search->num_answered, search->num_asked);
@@ -344,7 +347,10 @@ static enum bsw_status begin_lead(struct bsw_search *search, struct bsw_error *e
     if (sink->answers.begin)
         BSW_TRY(sink->answers.begin(sink->answers.context, search->queries.num_queries,
                                     search->settings.k, err));
-    return bsw_allocate_zero(&search->seconds, run->repeat, sizeof *search->seconds, "times", err);
+    uint64_t most = run->least_seconds > 0 && run->repeat < BSW_SEARCH_MAX_PASSES
+                        ? BSW_SEARCH_MAX_PASSES
+                        : run->repeat;
+    return bsw_allocate_zero(&search->seconds, most, sizeof *search->seconds, "times", err);
 }
 
 // What is left of the run before goes.
@@ -377,6 +383,7 @@ static enum bsw_status begin(struct bsw_search *search, const struct bsw_search_
     search->batches.checks.note = transport->rank == 0 ? run->sink->note_check : NULL;
     search->batches.checks.context = run->sink->context;
     if (transport->rank == 0) status = open_pipeline(search, err);
+    search->cpu_started = bsw_process_seconds();
     return bsw_transport_agree(transport, status, err);
 }
 
@@ -394,6 +401,14 @@ static enum bsw_status run_pass(struct bsw_search *search, struct bsw_error *err
     return BSW_OK;
 }
 
+// timed: seconds of the timed passes so far.
+static int is_pass_left(const struct bsw_search *search, double timed)
+{
+    const struct bsw_search_run *run = &search->run;
+    return search->pass < run->warmup + run->repeat ||
+           (timed < run->least_seconds && search->pass < run->warmup + BSW_SEARCH_MAX_PASSES);
+}
+
 static enum bsw_status run_passes(struct bsw_search *search, struct bsw_error *err)
 {
     const struct bsw_search_run *run = &search->run;
@@ -401,12 +416,15 @@ static enum bsw_status run_passes(struct bsw_search *search, struct bsw_error *e
     enum bsw_status status = BSW_OK;
     if (progress)
         bsw_progress_init(progress, "search", "queries", search->num_asked, progress->is_shown);
+    double started = bsw_clock_seconds(), timed = 0;
     search->num_answered = search->parts.num_done;
     if (run->sink->note_progress)
         run->sink->note_progress(run->sink->context, search->num_answered, search->num_asked);
-    for (search->pass = 0; search->pass < run->warmup + run->repeat && status == BSW_OK;
-         search->pass++)
+    for (search->pass = 0; status == BSW_OK && is_pass_left(search, timed); search->pass++) {
         status = run_pass(search, err);
+        if (search->pass >= run->warmup) timed += search->seconds[search->pass - run->warmup];
+    }
+    search->passes_seconds = bsw_clock_seconds() - started;
     if (progress) bsw_progress_finish(progress);
     return status;
 }
@@ -427,6 +445,7 @@ enum bsw_status bsw_search_run(struct bsw_search *search, const struct bsw_searc
     BSW_TRY(begin(search, run, err));
     BSW_TRY(transport->rank == 0 ? lead(search, err)
                                  : bsw_batch_search_serve(&search->batches, err));
+    search->cpu_seconds = bsw_process_seconds() - search->cpu_started;
     enum bsw_status status = run->is_followed ? BSW_OK : bsw_self_check_end(&search->service, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = gather_ranks(search, err);
@@ -482,7 +501,8 @@ struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
     uint64_t pairs = 0, stopped = 0, list_pairs = 0;
     struct bsw_selection_work selection = {0};
     struct bsw_search_stats stats = {
-        .seconds = bsw_median(search->seconds, (size_t)search->run.repeat),
+        .seconds = bsw_median(search->seconds, (size_t)(search->pass - search->run.warmup)),
+        .num_timed = search->pass - search->run.warmup,
         .num_searched = search->queries.num_queries - search->parts.num_done,
         .num_survivors = search->batches.finish.num_survivors,
         .num_empty = search->batches.finish.num_empty,
@@ -497,10 +517,12 @@ struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
         pairs += r->num_pairs;
         list_pairs += r->num_list_pairs;
         stopped += r->num_stopped;
+        stats.cpu_seconds += r->cpu_seconds;
         add_work(&r->selection, &selection);
         stats.num_rescanned += r->num_rescanned;
     }
-    uint64_t passes = search->run.warmup + search->run.repeat;
+    uint64_t passes = search->pass;
+    stats.busy_cores = stats.cpu_seconds * (double)passes / search->passes_seconds;
     double asked = (double)stats.num_searched * (double)passes;
     stats.rows_a_query = (double)pairs / asked;
     // Every shard has its part of a list.

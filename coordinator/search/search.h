@@ -48,8 +48,8 @@ struct bsw_search;
 // (coordinator/job/answer_sink.h) is one; result_sink.h is a file that can be resumed.
 //
 // All ranks give one, with the same functions. Apart from open, a sink of another rank than 0 is
-// not called. answers.take is necessary and gets those of the last pass, in order, possibly from
-// the background thread; any other function may be NULL.
+// not called. answers.take is necessary and gets those of the last pass of repeat, in order,
+// possibly from the background thread; any other function may be NULL.
 struct bsw_search_sink {
     struct bsw_answer_sink answers;
     void *context; // of the functions below
@@ -66,11 +66,16 @@ struct bsw_search_sink {
                               struct bsw_error *err);
 };
 
+enum { BSW_SEARCH_MAX_PASSES = 1000 }; // timed ones
+
 // One run; sink on all ranks, the rest is read on rank 0 alone.
 struct bsw_search_run {
     const char *queries; // file
     struct bsw_row_range query_rows;
     uint64_t warmup, repeat; // passes over all queries: untimed, then timed; repeat >= 1
+    // More timed passes go on behind these until all took so long together, at most
+    // BSW_SEARCH_MAX_PASSES. Their answers are not taken.
+    double least_seconds;
     // All ranks: more runs come. The self-check of the end and a rank's bytes of memory are left
     // out.
     int is_followed;
@@ -87,7 +92,7 @@ struct bsw_device_report {
 
 // What each rank reports of a run; times and bytes are those of an average pass.
 struct bsw_search_rank {
-    double load_seconds, scan_seconds, refine_seconds;
+    double load_seconds, scan_seconds, refine_seconds, cpu_seconds;
     uint64_t scanned_bytes, resident_bytes, grown_bytes, memory_bytes, mapped_bytes, num_units;
     uint64_t num_pairs, num_stopped, num_rescanned;
     uint64_t num_list_pairs;             // of query and list
@@ -119,14 +124,19 @@ struct bsw_search {
     struct bsw_search_parts parts;
     struct bsw_batch_pipeline pipeline;
     uint64_t num_asked, num_answered; // queries of all passes
-    uint64_t pass;                    // from 0 on
-    double *seconds;                  // [run.repeat]
+    uint64_t pass;                    // from 0 on; after the run how many there were
+    double *seconds;                  // [timed passes]
+    double passes_seconds;            // all passes, as rank 0 has it
+    double cpu_started, cpu_seconds;  // of this process and its threads, over all passes
     struct bsw_search_rank *ranks;    // [num_ranks]
 };
 
 // On rank 0, after a run.
 struct bsw_search_stats {
     double seconds;        // of the median pass
+    uint64_t num_timed;    // passes
+    double cpu_seconds;    // of all ranks, of an average pass
+    double busy_cores;     // of all ranks, on average over all passes
     uint64_t num_searched; // queries of a pass
     double queries_per_second;
     uint64_t num_survivors, received_bytes; // of the last pass; all ranks

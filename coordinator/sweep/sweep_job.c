@@ -30,6 +30,7 @@ struct sweep_job {
     struct bsw_journal_fields fields;
     struct bsw_sweep_journal journal;
     struct bsw_sweep_pace pace;
+    struct bsw_sweep_targets targets;
     uint64_t base_digest, query_digest;
     uint64_t num_rows, max_k; // max_k: of the points
     uint64_t queries_digest;  // as FILE.json has it
@@ -172,6 +173,7 @@ static void add_fields(struct sweep_job *job)
     bsw_journal_field_count(fields, "shards", s->shards);
     bsw_journal_field_count(fields, "subspaces", s->parts);
     bsw_journal_field_count(fields, "repeat", s->repeat);
+    bsw_journal_field_number(fields, "measure", s->least_seconds);
     bsw_journal_field_count(fields, "batch", s->batch);
     bsw_journal_field_count(fields, "items", s->queue.items);
     bsw_journal_field_count(fields, "queue-length", s->queue.length);
@@ -193,6 +195,7 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
 {
     const struct bsw_sweep_settings *s = job->settings;
     struct bsw_sweep_points *points = &job->outcome->points;
+    BSW_TRY(bsw_sweep_targets_parse(s->targets, &job->targets, err));
     BSW_TRY(read_grids(job, err));
     BSW_TRY(open_vectors(job, err));
     add_fields(job);
@@ -345,6 +348,7 @@ static enum bsw_status report(struct sweep_job *job, struct bsw_error *err)
                                       .points = &job->outcome->points,
                                       .rows = job->journal.rows,
                                       .indexes = job->journal.indexes,
+                                      .targets = &job->targets,
                                       .num_rows = job->num_rows};
     BSW_TRY(bsw_sweep_report_write(&report, err));
     job->outcome->report = report.json;

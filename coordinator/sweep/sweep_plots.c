@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plots of a sweep: gnuplot draws them from sweep.csv, by a script that is the same for all.
 #include <stdio.h>
-#include <string.h>
 
 #include "common/base/file.h"
 #include "coordinator/job/gnuplot.h"
@@ -32,15 +31,32 @@ static enum bsw_status remove_plots(const char *folder, struct bsw_error *err)
     return BSW_OK;
 }
 
-enum bsw_status bsw_sweep_plots_write(const char *folder, int *is_drawn, struct bsw_error *err)
+// The script with its subject, as a string of gnuplot's: in single quotes, nothing is special but
+// these.
+static enum bsw_status print_script(FILE *out, void *subject, struct bsw_error *err)
+{
+    (void)err;
+    fputs("# SPDX-License-Identifier: Apache-2.0\nsubject = '", out);
+    for (const char *text = subject; *text; text++) {
+        const char *shown = (unsigned char)*text < 32 ? "?" : *text == '\'' ? "''" : NULL;
+        if (shown)
+            fputs(shown, out);
+        else
+            fputc(*text, out);
+    }
+    fprintf(out, "'\n%s", bsw_sweep_script);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_sweep_plots_write(const char *folder, const char *subject, int *is_drawn,
+                                      struct bsw_error *err)
 {
     static const char *const arguments[] = {"gnuplot", "--default-settings", "sweep.gnuplot", NULL};
-    char path[BSW_PATH_BYTES], said[BSW_PATH_BYTES];
+    char said[BSW_PATH_BYTES];
     const struct bsw_gnuplot gnuplot = {.arguments = arguments, .folder = folder, .said = said};
     *is_drawn = 0;
-    BSW_TRY(bsw_path_join(path, folder, "sweep.gnuplot", err));
     BSW_TRY(bsw_path_join(said, folder, "step.err", err));
-    BSW_TRY(bsw_file_write_atomic(path, bsw_sweep_script, strlen(bsw_sweep_script), err));
+    BSW_TRY(bsw_sweep_write_file(folder, "sweep.gnuplot", print_script, (void *)subject, err));
     BSW_TRY(remove_plots(folder, err));
     BSW_TRY(bsw_gnuplot_run(&gnuplot, is_drawn, err));
     return bsw_file_remove(said, err);

@@ -5,6 +5,7 @@ set datafile separator ','
 set datafile columnheaders
 # Without quoted names: gnuplot does not read those that hold quotes.
 csv = '< sed -zE ''s/"([^"]|"")*"/-/g'' sweep.csv'
+if (!exists('subject')) { subject = '' } # data, metric, threads: a line in front of this
 if (!exists('plots')) { plots = 'pareto bytes ceiling' }
 
 # ---- the table, and its values of k in the order in which they come ----
@@ -258,17 +259,17 @@ do for [terminal in 'svg png'] {
     # ---- titles ----
     recall_title = sprintf('%d-recall@%d (axis stretched towards 1)', k, k)
     if (plot eq 'pareto') {
-      set title sprintf('Queries a second against recall, k = %d', k)
+      set title sprintf("Queries a second against recall, k = %d\n%s", k, subject)
       set xlabel recall_title
       set ylabel 'queries a second (logarithmic)'
     }
     if (plot eq 'bytes') {
-      set title sprintf('Recall against bytes a vector, k = %d', k)
+      set title sprintf("Recall against bytes a vector, k = %d\n%s", k, subject)
       set xlabel 'bytes a vector'
       set ylabel recall_title
     }
     if (plot eq 'ceiling') {
-      set title sprintf('Ceiling of the codes by bits, k = %d', k)
+      set title sprintf("Ceiling of the codes by bits, k = %d\n%s", k, subject)
       set xlabel 'bits a dimension'
       set ylabel sprintf('%d-recall@L by code (axis stretched towards 1)', k)
     }
@@ -296,6 +297,8 @@ do for [terminal in 'svg png'] {
     if (plot eq 'pareto') {
       plot $points index num_series using 1:2 smooth unique with lines lw 2 lc rgb 'black' dt 2 \
             title 'Pareto front', \
+        for [s=1:num_series] $points index s-1 using 1:2 with lines lw 1 \
+            lc rgb colour(Colour[First[s]]) dt dashes(First[s]) notitle, \
         $points index 0:num_series-1 using 1:3:4:5 with points pt variable ps 0.9 lw 1.5 lc rgb variable notitle, \
         for [i_text in shown] keyentry with points pt shape(int(i_text)) lw 1.5 lc rgb '#444444' \
             title shape_title(int(i_text)), \

@@ -226,6 +226,7 @@ static enum bsw_status find_recall(struct bsw_sweep_run *run, const struct bsw_s
                                   .request = request_of(run, point, what),
                                   .warmup = what == ANSWER && repeat > 1,
                                   .repeat = what == ANSWER ? repeat : 1};
+    if (what == ANSWER) step.least_seconds = run->team.settings->least_seconds;
     BSW_TRY(index_path(run, point, step.path, err));
     BSW_TRY(bsw_sweep_lead(&run->team, &step, &run->found, err));
     return bsw_sweep_judge_recall(&run->judge, &run->found.answers, point->k, recall, err);
@@ -275,6 +276,14 @@ static const char *file_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
+// What the search had of the cores that its threads asked for.
+static double cores_share(const struct bsw_sweep_run *run)
+{
+    double asked = (double)run->team.settings->num_threads * run->team.transport->num_ranks;
+    double share = run->found.search.busy_cores / asked;
+    return share < 1 ? share : 1;
+}
+
 // Times and sizes, each in a column of its own.
 static void add_measures(const struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
                          const json_t *index, json_t *row)
@@ -304,9 +313,14 @@ static void add_measures(const struct bsw_sweep_run *run, const struct bsw_sweep
         {"refine_seconds", t->refine},
         {"finish_seconds", t->finish},
         {"write_seconds", t->write},
-        {"memory_bytes", (double)run->found.memory_bytes}};
+        {"memory_bytes", (double)run->found.memory_bytes},
+        {"passes", (double)search->num_timed},
+        {"cpu_seconds_a_query", search->cpu_seconds / (double)search->num_searched},
+        {"cores_share", cores_share(run)}};
     for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++)
         set(row, measures[i].column, measures[i].value);
+    json_object_set_new(row, "level", json_string(search->level));
+    json_object_set_new(row, "device", json_string(search->device_kind));
     double full = bsw_codec_find(point->codec)->has_tables ? 1 : 0;
     const struct bsw_search_stats *stats = &run->found.search;
     int is_radius = point->entries == BSW_ENTRIES_RADIUS;

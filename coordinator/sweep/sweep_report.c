@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/cpu_level.h"
+#include "common/base/memory.h"
 
 int bsw_sweep_index_note(const char *name, const json_t *index, char *text, size_t bytes)
 {
@@ -80,9 +81,12 @@ static json_t *describe(const struct bsw_sweep_report *r)
                                         "points", (json_int_t)r->points->skips[i].num_points));
     for (int i = 0; i < settings->num_arguments; i++)
         json_array_append_new(arguments, text_of(settings->arguments[i]));
-    return json_pack("{s:o, s:o, s:o, s:o, s:O, s:o, s:o}", "environment", describe_environment(r),
-                     "arguments", arguments, "job", describe_job(r), "columns", columns, "indexes",
-                     r->indexes, "rows", rows, "left_out", skips);
+    json_t *answers =
+        bsw_sweep_answers(r->rows, r->targets, settings, bsw_metric_name(r->run->metric));
+    return json_pack("{s:o, s:o, s:o, s:o, s:O, s:o, s:o, s:o}", "environment",
+                     describe_environment(r), "arguments", arguments, "job", describe_job(r),
+                     "columns", columns, "indexes", r->indexes, "rows", rows, "left_out", skips,
+                     "answers", answers);
 }
 
 static enum bsw_status print_json(FILE *out, void *report, struct bsw_error *err)
@@ -109,26 +113,62 @@ static void print_escaped(FILE *out, const char *text)
     }
 }
 
-// So that a shell reads it as one word.
-static void print_argument(FILE *out, const char *text)
+static enum bsw_status print_arguments(FILE *out, const struct bsw_sweep_settings *settings,
+                                       struct bsw_error *err)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-./,:=+%@";
-    if (*text && text[strspn(text, plain)] == '\0') {
-        fprintf(out, " %s", text);
-        return;
-    }
-    fputs(" '", out);
-    for (; *text; text++) {
-        const char one[] = {*text, '\0'};
-        print_escaped(out, *text == '\'' ? "'\\''" : one);
-    }
-    fputc('\'', out);
+    char *text = NULL;
+    size_t bytes;
+    FILE *words = open_memstream(&text, &bytes);
+    if (!words) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a report");
+    for (int i = 0; i < settings->num_arguments; i++)
+        bsw_sweep_print_word(words, settings->arguments[i]);
+    if (fclose(words) == 0) print_escaped(out, text);
+    free(text);
+    return BSW_OK;
 }
 
-static void print_arguments(FILE *out, const struct bsw_sweep_settings *settings)
+// ---- the answers ----
+
+static void print_choice(FILE *out, const char *what, const json_t *answer)
 {
-    for (int i = 0; i < settings->num_arguments; i++) print_argument(out, settings->arguments[i]);
+    fprintf(out, "<tr><th>%s</th><td>", what);
+    print_escaped(out, json_string_value(json_object_get(answer, "point")));
+    fprintf(out, "</td><td>%.4f</td><td>%.4g</td><td>%.0f</td></tr>\n<tr><td colspan=\"5\"><pre>",
+            json_number_value(json_object_get(answer, "recall")),
+            json_number_value(json_object_get(answer, "bytes_per_vector")),
+            json_number_value(json_object_get(answer, "qps")));
+    print_escaped(out, json_string_value(json_object_get(answer, "encode")));
+    fputc('\n', out);
+    print_escaped(out, json_string_value(json_object_get(answer, "search")));
+    fputs("</pre></td></tr>\n", out);
+}
+
+static void print_answer(FILE *out, const json_t *answer)
+{
+    const json_t *fewest = json_object_get(answer, "fewest_bytes");
+    const json_t *fastest = json_object_get(answer, "fastest");
+    int is_one = fewest && json_equal(fewest, fastest);
+    fprintf(out, "<h3>Recall %g, k %lld</h3>\n",
+            json_number_value(json_object_get(answer, "target")),
+            (long long)json_integer_value(json_object_get(answer, "k")));
+    if (!fewest) {
+        fprintf(out, "<p>No point reaches it; the best has %.4f.</p>\n",
+                json_number_value(json_object_get(answer, "best_recall")));
+        return;
+    }
+    fputs("<div class=\"wide\"><table class=\"answer\">\n<tr><th></th><th>point</th><th>recall</th>"
+          "<th>bytes a vector</th><th>queries a second</th></tr>\n",
+          out);
+    print_choice(out, is_one ? "fewest bytes and fastest" : "fewest bytes", fewest);
+    if (!is_one) print_choice(out, "fastest", fastest);
+    fputs("</table></div>\n", out);
+}
+
+static void print_answers(FILE *out, const json_t *answers)
+{
+    const json_t *answer;
+    size_t i;
+    json_array_foreach(answers, i, answer) print_answer(out, answer);
 }
 
 // Names and values of a flat object, as a table.
@@ -168,28 +208,97 @@ static enum bsw_status print_svg(FILE *out, const char *folder, const char *name
     return status;
 }
 
-static void print_rows(FILE *out, const struct bsw_sweep_report *r)
+// ---- the points ----
+
+static const char *const first_columns[] = {"recall", "qps", "bytes_per_vector"};
+enum { NUM_FIRST = sizeof first_columns / sizeof first_columns[0] };
+
+static int is_first(const struct bsw_sweep_column *column)
 {
+    int is = 0;
+    for (int i = 0; i < NUM_FIRST; i++) is |= strcmp(column->name, first_columns[i]) == 0;
+    return is;
+}
+
+// Whether all points have one value, which is then said once.
+static int is_same(const struct bsw_sweep_report *r, const struct bsw_sweep_column *column)
+{
+    const json_t *value = NULL;
     const char *name;
     json_t *row;
-    fputs("<tr>", out);
-    for (size_t c = 0; c < bsw_sweep_num_columns; c++) {
-        if (bsw_sweep_columns[c].is_shown) fprintf(out, "<th>%s</th>", bsw_sweep_columns[c].name);
-    }
-    fputs("</tr>\n", out);
+    int is_begun = 0;
+    if (is_first(column)) return 0;
     json_object_foreach(r->rows, name, row)
     {
-        int is_front = json_integer_value(json_object_get(row, "pareto")) > 0;
-        fprintf(out, "<tr%s>", is_front ? " class=\"front\"" : "");
-        for (size_t c = 0; c < bsw_sweep_num_columns; c++) {
-            const struct bsw_sweep_column *column = &bsw_sweep_columns[c];
-            if (!column->is_shown) continue;
-            fputs("<td>", out);
-            bsw_sweep_print_value(out, json_object_get(row, column->name), column->decimals);
-            fputs("</td>", out);
-        }
-        fputs("</tr>\n", out);
+        json_t *other = json_object_get(row, column->name);
+        if (is_begun && other != value && !(other && value && json_equal(other, value))) return 0;
+        value = other;
+        is_begun = 1;
     }
+    return 1;
+}
+
+static void print_same(FILE *out, const struct bsw_sweep_report *r)
+{
+    const char *before = "<p>All points have ";
+    const json_t *row = json_object_iter_value(json_object_iter(r->rows));
+    for (size_t c = 0; c < bsw_sweep_num_columns; c++) {
+        const struct bsw_sweep_column *column = &bsw_sweep_columns[c];
+        const json_t *value = json_object_get(row, column->name);
+        const char *text = json_string_value(value);
+        if (!column->is_shown || !value || (text && !*text) || !is_same(r, column)) continue;
+        fprintf(out, "%s%s ", before, column->name);
+        bsw_sweep_print_value(out, value, column->decimals);
+        before = ", ";
+    }
+    if (before[0] != '<') fputs(".</p>\n", out);
+}
+
+// The shown columns whose values differ, in their order here: bsw_sweep_num_columns at most.
+static size_t choose_columns(const struct bsw_sweep_report *r, const struct bsw_sweep_column *out[])
+{
+    size_t count = 0;
+    for (int i = 0; i < NUM_FIRST; i++) {
+        for (size_t c = 0; c < bsw_sweep_num_columns; c++) {
+            if (strcmp(bsw_sweep_columns[c].name, first_columns[i]) == 0)
+                out[count++] = &bsw_sweep_columns[c];
+        }
+    }
+    for (size_t c = 0; c < bsw_sweep_num_columns; c++) {
+        const struct bsw_sweep_column *column = &bsw_sweep_columns[c];
+        if (column->is_shown && !is_first(column) && !is_same(r, column)) out[count++] = column;
+    }
+    return count;
+}
+
+static void print_row(FILE *out, const struct bsw_sweep_column *const columns[], size_t count,
+                      const json_t *row)
+{
+    int is_front = json_integer_value(json_object_get(row, "pareto")) > 0;
+    fprintf(out, "<tr%s>", is_front ? " class=\"front\"" : "");
+    for (size_t c = 0; c < count; c++) {
+        int is_marked = strcmp(columns[c]->name, "qps") == 0 && bsw_sweep_is_disturbed(row);
+        fputs("<td>", out);
+        bsw_sweep_print_value(out, json_object_get(row, columns[c]->name), columns[c]->decimals);
+        fputs(is_marked ? "*</td>" : "</td>", out);
+    }
+    fputs("</tr>\n", out);
+}
+
+static enum bsw_status print_rows(FILE *out, const struct bsw_sweep_report *r,
+                                  struct bsw_error *err)
+{
+    const struct bsw_sweep_column **columns;
+    const char *name;
+    json_t *row;
+    BSW_TRY(bsw_allocate(&columns, bsw_sweep_num_columns, sizeof *columns, "columns", err));
+    size_t count = choose_columns(r, columns);
+    fputs("<tr>", out);
+    for (size_t c = 0; c < count; c++) fprintf(out, "<th>%s</th>", columns[c]->name);
+    fputs("</tr>\n", out);
+    json_object_foreach(r->rows, name, row) print_row(out, columns, count, row);
+    bsw_free(&columns);
+    return BSW_OK;
 }
 
 static void print_left_out(FILE *out, const struct bsw_sweep_points *points)
@@ -231,12 +340,14 @@ static enum bsw_status print_part(FILE *out, const struct bsw_sweep_report *r, c
     const struct bsw_sweep_settings *settings = r->run->team.settings;
     json_t *facts = json_object_get(r->json, name);
     if (strncmp(name, "sweep-", 6) == 0) return print_svg(out, r->run->folder, name, err);
-    if (strcmp(name, "arguments") == 0)
-        print_arguments(out, settings);
+    if (strcmp(name, "arguments") == 0) return print_arguments(out, settings, err);
+    if (strcmp(name, "points") == 0) return print_rows(out, r, err);
+    if (strcmp(name, "answer") == 0)
+        print_answers(out, json_object_get(r->json, "answers"));
+    else if (strcmp(name, "same") == 0)
+        print_same(out, r);
     else if (strcmp(name, "counts") == 0)
         fputs(counts[settings->counts_ties != 0], out);
-    else if (strcmp(name, "points") == 0)
-        print_rows(out, r);
     else if (strcmp(name, "left out") == 0)
         print_left_out(out, r->points);
     else if (strcmp(name, "notes") == 0)
@@ -270,13 +381,29 @@ static enum bsw_status print_html(FILE *out, void *report, struct bsw_error *err
     return BSW_OK;
 }
 
+// What the plots are about.
+static void print_subject(const struct bsw_sweep_report *r, char *text, size_t bytes)
+{
+    const struct bsw_sweep_team *team = &r->run->team;
+    const char *base = team->settings->base, *slash = strrchr(base, '/');
+    int length = snprintf(text, bytes, "%.100s: %llu rows x %u dims, %s, %d thread%s",
+                          slash ? slash + 1 : base, (unsigned long long)r->num_rows, r->run->dims,
+                          bsw_metric_name(r->run->metric), team->settings->num_threads,
+                          team->settings->num_threads == 1 ? "" : "s");
+    if (team->transport->num_ranks > 1)
+        snprintf(text + length, bytes - (size_t)length, " on each of %d ranks",
+                 team->transport->num_ranks);
+}
+
 enum bsw_status bsw_sweep_report_write(struct bsw_sweep_report *report, struct bsw_error *err)
 {
+    char subject[256];
     report->json = describe(report);
     if (!report->json) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a report");
     const char *folder = report->run->folder;
     enum bsw_status status = bsw_sweep_write_file(folder, "sweep.json", print_json, report, err);
-    if (status == BSW_OK) status = bsw_sweep_plots_write(folder, &report->has_plots, err);
+    print_subject(report, subject, sizeof subject);
+    if (status == BSW_OK) status = bsw_sweep_plots_write(folder, subject, &report->has_plots, err);
     if (status == BSW_OK)
         status = bsw_sweep_write_file(folder, "report.html", print_html, report, err);
     if (status != BSW_OK) {

@@ -3,6 +3,7 @@
 #ifndef BITSWEEP_COORDINATOR_SWEEP_REPORT_H
 #define BITSWEEP_COORDINATOR_SWEEP_REPORT_H
 
+#include "coordinator/sweep/sweep_answer.h"
 #include "coordinator/sweep/sweep_point.h"
 #include "coordinator/sweep/sweep_table.h"
 
@@ -10,6 +11,7 @@ struct bsw_sweep_report {
     const struct bsw_sweep_run *run;
     const struct bsw_sweep_points *points;
     json_t *rows, *indexes; // by name
+    const struct bsw_sweep_targets *targets;
     uint64_t num_rows;
     json_t *json;  // out: what sweep.json has; the caller drops the reference
     int has_plots; // out: 0: gnuplot is missing
@@ -22,9 +24,10 @@ int bsw_sweep_index_note(const char *name, const json_t *index, char *text, size
 // All but the CSV.
 enum bsw_status bsw_sweep_report_write(struct bsw_sweep_report *report, struct bsw_error *err);
 
-// FOLDER/sweep.gnuplot, then the plots, by gnuplot from FOLDER/sweep.csv. *is_drawn 0: there is
-// none. Plots that were there are removed first.
-enum bsw_status bsw_sweep_plots_write(const char *folder, int *is_drawn, struct bsw_error *err);
+// FOLDER/sweep.gnuplot, then the plots, by gnuplot from FOLDER/sweep.csv; their titles name the
+// subject, one line. *is_drawn 0: there is no gnuplot. Plots that were there are removed first.
+enum bsw_status bsw_sweep_plots_write(const char *folder, const char *subject, int *is_drawn,
+                                      struct bsw_error *err);
 extern const char *const bsw_sweep_plots[3]; // file names without ending
 
 // Files that the program has with it, as texts that end with 0: an installed one has no source

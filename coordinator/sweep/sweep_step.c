@@ -97,6 +97,7 @@ static enum bsw_status search(const struct bsw_sweep_team *team, const struct bs
                                        .query_rows = BSW_ALL_ROWS,
                                        .warmup = step->warmup,
                                        .repeat = step->repeat,
+                                       .least_seconds = step->least_seconds,
                                        .sink = &sink};
     options.request.level = team->settings->level;
     options.request.num_threads = team->settings->num_threads;

@@ -21,9 +21,11 @@ struct bsw_sweep_settings {
     const char *model;                    // of codec rbe; NULL: learned from the base
     const char *axes[BSW_SWEEP_NUM_AXES]; // lists of values
     const char *plan;                     // a file with more than one grid, or NULL
+    const char *targets;                  // recalls to answer for: sweep_answer.h
     const char *device;
     enum bsw_residuals residuals; // of indexes with lists
     uint64_t shards, repeat, batch;
+    double least_seconds;   // of timed passes together, beyond repeat: search.h
     uint64_t parts;         // of codec pq; 0: the usual
     const char *entries_by; // of points with a radius: entries_within.h
     int has_hit_time;
@@ -65,6 +67,7 @@ struct bsw_sweep_step {
     char model[BSW_PATH_BYTES];        // "": none
     struct bsw_search_request request; // of a search, but for level and num_threads
     uint64_t warmup, repeat;
+    double least_seconds;
     enum bsw_status status; // of the end, with its message
     char message[BSW_ERROR_MESSAGE_BYTES];
 };

@@ -66,6 +66,13 @@ const struct bsw_sweep_column bsw_sweep_columns[] = {
     {"refine_seconds", 4, 1, "exact values of candidates"},
     {"finish_seconds", 4, 0, "ordering the answer"},
     {"write_seconds", 4, 0, "writing it"},
+    {"passes", 0, 0, "timed passes"},
+    {"cpu_seconds_a_query", 6, 1, "CPU time of all ranks a query, of an average pass"},
+    {"cores_share", 3, 1,
+     "of the cores that the threads asked for, what they had; below 0.95 others took some, or too "
+     "few queries left threads idle"},
+    {"level", -1, 1, "CPU kernels that ran"},
+    {"device", -1, 1, "where it was searched"},
 };
 const size_t bsw_sweep_num_columns = sizeof bsw_sweep_columns / sizeof bsw_sweep_columns[0];
 
@@ -116,6 +123,14 @@ enum bsw_status bsw_sweep_mark_front(json_t *rows, struct bsw_error *err)
     }
     bsw_free(&all);
     return BSW_OK;
+}
+
+int bsw_sweep_is_disturbed(const json_t *row)
+{
+    const json_t *share = json_object_get(row, "cores_share");
+    const char *device = json_string_value(json_object_get(row, "device"));
+    return share && device && strcmp(device, "cpu") == 0 &&
+           json_number_value(share) < BSW_SWEEP_LEAST_CORES;
 }
 
 // ---- sweep.csv ----

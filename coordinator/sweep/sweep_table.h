@@ -23,6 +23,11 @@ extern const size_t bsw_sweep_num_columns;
 // qps and better in one.
 enum bsw_status bsw_sweep_mark_front(json_t *rows, struct bsw_error *err);
 
+// Whether a search of a CPU had less than this of the cores that its threads asked for: others took
+// them, or too few queries left threads idle. 0 of rows without the column, as older sweeps have.
+#define BSW_SWEEP_LEAST_CORES 0.95
+int bsw_sweep_is_disturbed(const json_t *row);
+
 // Marks the front, and replaces FOLDER/sweep.csv, durably.
 enum bsw_status bsw_sweep_write_csv(const char *folder, json_t *rows, struct bsw_error *err);
 

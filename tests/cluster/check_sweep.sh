@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# sweep: losses add up and are those of searches made by hand, of every codec and selection; stopped,
+# sweep: passes go on until they can be trusted; losses add up and are those of searches made by hand, of every codec and selection; stopped,
 # killed and resumed, on one rank and two, it has the rows of an undisturbed run in all but times, and
 # does nothing twice; plans; plots and report are there; what it refuses.
 # usage: check_sweep.sh BITSWEEP_BINARY SOURCE_FOLDER
@@ -14,7 +14,7 @@ cd "$folder"
 export OMP_NUM_THREADS=1
 
 "$program" synth --count 3000 --dims 32 --clusters 20 --out base.fbin --queries 40 --queries-out q.fbin --quiet
-common=(--base base.fbin --queries q.fbin --metric cosine --query-bits 4 --repeat 1 --items 16)
+common=(--base base.fbin --queries q.fbin --metric cosine --query-bits 4 --repeat 1 --measure 0 --items 16)
 grid=(--codec "xfbq,saq,rbe" --bits "1.5,2" --k 5 --oversample "1,4" --select "threshold,queue")
 
 # column FILE NAME: that column, a line a row.
@@ -53,6 +53,25 @@ if command -v gnuplot >/dev/null; then
     check "and the plots" grep -q '1 bit/dim' a/sweep-pareto.svg
     check "which know no 1.5" test "$(grep -c '1\.5 bits/dim' a/sweep-pareto.svg || true)" = 0
 fi
+check "a pass each where no time is asked for" test "$(column a/sweep.csv passes | sort -u)" = 1
+check "the kernels that ran are named" grep -q '^searched on: cpu, CPU kernels [a-z]' said
+check "more passes, until they took long enough" "$program" sweep --base base.fbin --queries q.fbin --metric cosine --bits 2 \
+    --oversample 1 --repeat 1 --folder timed
+cp stdout said
+check "which are counted" awk "BEGIN {exit !($(column timed/sweep.csv passes) > 1 &&
+    $(column timed/sweep.csv cpu_seconds_a_query) > 0 && $(column timed/sweep.csv cores_share) <= 1)}"
+check "one point is one point" grep -q '^1 point: timed/report.html' said
+check "a recall that is asked for" "$program" sweep --base base.fbin --queries q.fbin --metric cosine --bits 2,6 \
+    --oversample 1,5 --measure 0 --repeat 1 --target 0.5,1 --folder asked
+grep -A2 -E '^recall 0.5, k 10, fewest bytes' stdout | sed -n 's/^    bitsweep //p' >lines
+check "has an encode and a search line" test "$(cut -d' ' -f1 lines | tr '\n' ' ')" = "encode search "
+while read -ra line; do check "${line[0]} as the sweep has it" "$program" "${line[@]}"; done <lines
+check "eval" "$program" eval --results result --groundtruth asked/groundtruth --json
+check "and that recall" grep -q "$(printf '%.4f' "$(python3 -c 'import json
+print(json.load(open("asked/sweep.json"))["answers"][0]["fewest_bytes"]["recall"])')")" <("$program" eval --results result \
+    --groundtruth asked/groundtruth)
+check "1 in the report" grep -q '^<h3>Recall 1, k 10</h3>$' asked/report.html
+refused 2 '^bitsweep: --target: 1.5 is no recall' "$program" sweep "${common[@]}" --folder c --target 1.5
 check "16 rows" test "$(column a/sweep.csv recall | wc -l)" = 16
 check "rbe has the 7 query bits of its model" test "$(column a/sweep.csv parameters | grep -c '^rbe-2-q7-')" = 4
 check "one model" test "$(find a -maxdepth 1 -name '*.rbe')" = a/index-rbe-2.rbe
@@ -212,7 +231,7 @@ name="<b>\"&, '.u8bin"
 "$program" synth --count 500 --dims 16 --type uint8 --out "$name" --queries 10 --queries-out q.u8bin --quiet
 raw=("$program" sweep --base "$name" --queries q.u8bin --codec raw --metric l2 --folder r --repeat 1)
 check "raw" "${raw[@]}"
-check "raw is exact, one point" test "$(grep -c '"recall": 1.0' r/sweep.json)" = 1
+check "raw is exact, one point" test "$(grep -c '^   "recall": 1.0' r/sweep.json)" = 1
 check "its name in CSV" grep -qF ",\"<b>\"\"&, '.u8bin\"," r/sweep.csv
 check "in HTML" grep -qF "<td>&lt;b&gt;\"&amp;, '.u8bin</td>" r/report.html
 check "in the command" grep -qF "base '&lt;b&gt;\"&amp;, '\\''.u8bin'" r/report.html
@@ -324,6 +343,10 @@ check "one file" test "$(grep -cE 'src=|href="[^#]|@import' a/report.html || tru
 check "the command, alone in its paragraph" test \
     "$(grep -cE '^<p><code>bitsweep sweep .*--folder a</code></p>$' a/report.html)" = 1
 check "tables of facts: the job, the environment, the columns" test "$(grep -o '<table class="facts">' a/report.html | wc -l)" = 3
+check "the answer comes first" test "$(grep -oE '<h2>[^<]*' a/report.html | head -n 1)" = "<h2>Which code for which recall"
+check "what all points share is said once" grep -q '^<p>All points have .*count 5' a/report.html
+check "and is no column" test "$(grep -cE '<th>(count|lists)</th>' <(grep '<tr><th>recall</th><th>qps</th>' a/report.html) || true)" = 0
+check "recall, speed and bytes stand in front" grep -q '^<tr><th>recall</th><th>qps</th><th>bytes_per_vector</th>' a/report.html
 check "16 rows and the head" test "$(grep -c '^<tr[^>]*><t[hd]>' a/report.html)" -ge 17
 if command -v gnuplot >/dev/null; then
     for plot in pareto bytes ceiling; do

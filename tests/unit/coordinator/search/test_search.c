@@ -149,6 +149,35 @@ UNIT_TEST(runs_of_parts_are_parts_of_a_run)
     bsw_results_deinit(&part);
 }
 
+// Those behind the passes of repeat are for the time alone, and end.
+UNIT_TEST(passes_go_on_until_they_took_long_enough)
+{
+    struct bsw_search_options options = usual();
+    struct bsw_results whole = {0}, part = {0};
+    struct bsw_search search;
+    const struct bsw_search_sink sink = {.answers = bsw_memory_sink(&part)};
+    struct bsw_search_run run = run_of(&sink);
+    find(&options, &whole);
+    run.query_rows = (struct bsw_row_range){3, 4};
+    run.warmup = 1;
+    run.repeat = 2;
+    assert_ok(bsw_search_open(&search, &transport, &options, &err), &err);
+    assert_ok(bsw_search_run(&search, &run, &err), &err);
+    assert_int_equal(bsw_search_stats(&search).num_timed, 2);
+    const double rows_a_query = bsw_search_stats(&search).rows_a_query;
+    run.least_seconds = 1e9;
+    assert_ok(bsw_search_run(&search, &run, &err), &err);
+    const struct bsw_search_stats stats = bsw_search_stats(&search);
+    assert_int_equal(stats.num_timed, BSW_SEARCH_MAX_PASSES);
+    assert_int_equal(search.num_answered, 3);
+    assert_true(stats.rows_a_query == rows_a_query);
+    assert_true(stats.cpu_seconds > 0 && stats.busy_cores > 0);
+    assert_same(&part, whole.ids + 3 * K, whole.values + 3 * K);
+    bsw_search_close(&search);
+    bsw_results_deinit(&whole);
+    bsw_results_deinit(&part);
+}
+
 static enum bsw_status refuse_to_open(void *context, const struct bsw_search *search,
                                       struct bsw_search_parts *out, struct bsw_error *error)
 {

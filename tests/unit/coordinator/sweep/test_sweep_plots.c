@@ -235,6 +235,33 @@ UNIT_TEST(odd_names_do_no_harm)
     json_decref(rows);
 }
 
+// The script's own words are not the subject's: no quote ends it, nothing in it is run.
+UNIT_TEST(titles_name_the_subject)
+{
+    json_t *rows = json_object();
+    char path[BSW_PATH_BYTES];
+    struct bsw_buffer svg = {0};
+    int is_drawn = 0;
+    need_gnuplot();
+    add_row(rows, 10, 6, 2, "threshold");
+    assert_int_equal(bsw_sweep_write_csv(temporary_folder, rows, NULL), BSW_OK);
+    assert_int_equal(
+        bsw_sweep_plots_write(temporary_folder, "it's `date`: 7 rows, %d", &is_drawn, NULL),
+        BSW_OK);
+    assert_true(is_drawn);
+    for (int i = 0; i < 3; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s.svg", bsw_sweep_plots[i]);
+        assert_int_equal(bsw_path_join(path, temporary_folder, name, NULL), BSW_OK);
+        assert_int_equal(bsw_file_read_all(path, 1 << 20, &svg, NULL), BSW_OK);
+        assert_int_equal(bsw_buffer_append(&svg, "", 1, NULL), BSW_OK);
+        assert_non_null(strstr((const char *)svg.data, "`date`: 7 rows, %d"));
+        svg.bytes = 0;
+    }
+    bsw_buffer_deinit(&svg);
+    json_decref(rows);
+}
+
 // Last, as it takes gnuplot away: the script is there for another time.
 UNIT_TEST(without_gnuplot_the_script_is_written)
 {
@@ -242,12 +269,15 @@ UNIT_TEST(without_gnuplot_the_script_is_written)
     struct bsw_buffer text = {0};
     int is_drawn = 1;
     setenv("PATH", "/nowhere", 1);
-    assert_int_equal(bsw_sweep_plots_write(temporary_folder, &is_drawn, NULL), BSW_OK);
+    assert_int_equal(bsw_sweep_plots_write(temporary_folder, "it's\n1 row", &is_drawn, NULL),
+                     BSW_OK);
     assert_false(is_drawn);
     assert_int_equal(bsw_path_join(path, temporary_folder, "sweep.gnuplot", NULL), BSW_OK);
     assert_int_equal(bsw_file_read_all(path, 1 << 20, &text, NULL), BSW_OK);
-    assert_int_equal(text.bytes, strlen(bsw_sweep_script));
-    assert_memory_equal(text.data, bsw_sweep_script, text.bytes);
+    assert_int_equal(bsw_buffer_append(&text, "", 1, NULL), BSW_OK);
+    const char *script = strstr((const char *)text.data, "\nsubject = 'it''s?1 row'\n");
+    assert_non_null(script);
+    assert_string_equal(strchr(script + 1, '\n') + 1, bsw_sweep_script);
     bsw_buffer_deinit(&text);
 }
 
