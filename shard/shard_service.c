@@ -28,7 +28,7 @@ static size_t centroid_bytes(const struct bsw_shard_service *service)
     size_t tables = 0;
     if (manifest->codec->has_tables && manifest->lists.is_residual &&
         manifest->metric == BSW_METRIC_L2) {
-        uint64_t rows = 0, most = bsw_list_table_most(&service->list_scratch.host.tables);
+        uint64_t rows = 0, most = bsw_list_table_most(&service->workspace.host.tables);
         for (uint32_t u = 0; u < service->num_units; u++)
             rows = bsw_list_table_rows_add(
                 rows, manifest->shards[service->units[u].shard].num_places, most);

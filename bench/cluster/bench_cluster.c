@@ -47,20 +47,11 @@ static enum bsw_status check_parts(struct bsw_cluster_options *o, struct bsw_err
     return BSW_OK;
 }
 
-// In the order of the choices.
-static enum bsw_link_choice parse_link(const char *text)
-{
-    return strcmp(text, "nccl") == 0  ? BSW_LINK_NCCL
-           : strcmp(text, "mpi") == 0 ? BSW_LINK_MPI
-                                      : BSW_LINK_AUTO;
-}
-
 static enum bsw_status check(struct bsw_cluster_options *o, int num_ranks, struct bsw_error *err)
 {
     BSW_TRY(bsw_bench_options_check(&o->bench, err));
     BSW_TRY(parse_cases(o->cases_text, &o->cases, err));
     BSW_TRY(bsw_device_choice_check(o->device.text, err));
-    o->link = parse_link(o->link_text);
     BSW_TRY(bsw_codec_parse(o->codec_text, &o->codec, err));
     if (o->codec->has_tables) BSW_TRY(check_parts(o, err));
     uint64_t least = o->k > (uint64_t)num_ranks ? o->k : (uint64_t)num_ranks;
@@ -110,7 +101,7 @@ static const struct bsw_option option_rows[] = {
            .help = "queries that plain C kernels answer too, for --check"),
     OPTION("device", device.text, .value_name = "cpu|auto|cuda|cuda:N", .default_text = "cpu",
            .help = "where to search; on GPUs network measures the link between them, too"),
-    OPTION("link", link_text, .choices = "auto|mpi|nccl", .default_text = "auto",
+    OPTION("link", link, .choices = "auto|mpi|nccl", .default_text = "auto",
            .help = "between GPUs, as search has it"),
     OPTION("seed", seed, .value_name = "N", .default_text = "1", .max = 1e15,
            .help = "of rows and queries"),

@@ -28,7 +28,7 @@ struct bsw_cluster_options {
     struct bsw_common_options common;
     struct bsw_bench_options bench;
     struct bsw_device_choice device;
-    const char *cases_text, *pairs, *codec_text, *link_text;
+    const char *cases_text, *pairs, *codec_text;
     enum bsw_link_choice link;
     unsigned cases; // enum bsw_cluster_case
     const struct bsw_codec *codec;

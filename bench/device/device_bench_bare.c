@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "kernels/device_scan/device_tuning.h"
+#include "kernels/device_scan/device_scan.h"
 
-int device_bench_is_matrix(const struct device_bench_shape *shape)
+int device_bench_is_matrix(const struct device_bench_shape *shape,
+                           const struct bsw_code_layout *layout)
 {
     if (shape->kind == BSW_SCAN_AUTO)
-        return shape->batch >= bsw_device_tuning_current()->matrix_from_queries;
+        return bsw_device_takes_matrix(layout, shape->query_bits, shape->batch);
     return bsw_scan_is_matrix(shape->kind);
 }
 
@@ -107,7 +108,8 @@ typedef int (*scan_launcher)(const struct bsw_device_codes *codes,
                              const struct bsw_device_queries *queries,
                              const struct bsw_device_lists *lists, bsw_stream stream);
 
-static scan_launcher choose_launcher(const struct device_bench_shape *shape)
+static scan_launcher choose_launcher(const struct device_bench_shape *shape,
+                                     const struct bsw_code_layout *layout)
 {
     switch (shape->kernel) {
     case DEVICE_BENCH_MMA:
@@ -117,7 +119,7 @@ static scan_launcher choose_launcher(const struct device_bench_shape *shape)
     case DEVICE_BENCH_BY_KIND:
         break;
     }
-    return device_bench_is_matrix(shape) ? bsw_device_matrix_scan : bsw_device_plane_scan;
+    return device_bench_is_matrix(shape, layout) ? bsw_device_matrix_scan : bsw_device_plane_scan;
 }
 
 static enum bsw_status run_lists(struct device_bench_bare *bare, struct bsw_error *err)
@@ -136,7 +138,7 @@ enum bsw_status device_bench_bare_run(void *context, struct bsw_error *err)
 {
     struct device_bench_bare *bare = context;
     const struct bsw_device_part part = {0, bare->codes.num_bundles, 1};
-    const scan_launcher launcher = choose_launcher(bare->shape);
+    const scan_launcher launcher = choose_launcher(bare->shape, &bare->codes.layout);
     if (bare->shape->list_bundles > 0) return run_lists(bare, err);
     for (size_t i = 0; i < bare->num_launches; i++)
         BSW_TRY(DEVICE_BENCH_LAUNCH(bare->bench, "scan", err, launcher, &bare->codes, &part,

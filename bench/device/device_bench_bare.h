@@ -30,6 +30,7 @@ void device_bench_bare_close(struct device_bench_bare *bare);
 enum bsw_status device_bench_bare_empty(void *bare, struct bsw_error *err);
 enum bsw_status device_bench_bare_run(void *bare, struct bsw_error *err);
 
-int device_bench_is_matrix(const struct device_bench_shape *shape);
+int device_bench_is_matrix(const struct device_bench_shape *shape,
+                           const struct bsw_code_layout *layout);
 
 #endif

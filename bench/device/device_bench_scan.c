@@ -17,7 +17,7 @@ static void count_work(const struct device_bench *bench, const struct device_ben
         record->bytes = (double)bsw_num_bundles((size_t)record->rows) *
                         (double)bsw_device_bundle_bytes(layout, shape->has_affine, 0);
     }
-    if (device_bench_is_matrix(shape)) {
+    if (device_bench_is_matrix(shape, layout)) {
         record->operations = 2 * pairs * layout->dims;
         record->operations_limit =
             bench->limits[DEVICE_LIMIT_CUBLAS] > 0 ? DEVICE_LIMIT_CUBLAS : DEVICE_LIMIT_MMA;

@@ -27,7 +27,7 @@ static_assert(sizeof(list_arguments) <= 4096, "more than a launch carries");
 struct __align__(16) list_slot
 {
     uint32_t number, limit; // limit: before anything is added
-    bsw_addition addition;
+    float addition;
     uint32_t exists;
 };
 
@@ -72,14 +72,14 @@ struct list_block {
 
     __device__ __forceinline__ list_slot load_slot(const list_arguments &a, uint32_t i) const
     {
-        list_slot slot = {0, UINT32_MAX, {0.0f}, 0};
+        list_slot slot = {0, UINT32_MAX, 0.0f, 0};
         if (i >= its.num_slots) return slot;
         slot.number = number(a, i);
         slot.limit = __ldg(a.scan.lists.limits + slot.number);
         slot.exists = 1;
         if (a.work.additions) {
-            slot.addition.number = __ldg(a.work.additions + its.first_slot + i);
-            slot.limit = bsw_limit_before(slot.limit, slot.addition, 1);
+            slot.addition = __ldg(a.work.additions + its.first_slot + i);
+            slot.limit = bsw_limit_before(slot.limit, slot.addition);
         }
         return slot;
     }
@@ -122,7 +122,7 @@ struct list_block {
                                              uint32_t row, uint32_t score) const
     {
         if (KIND != key_kind::integer && a.work.additions)
-            score = bsw_score_add(score, slot.addition, 1);
+            score = bsw_score_add(score, slot.addition);
         return pack_candidate(score, __ldg(a.work.rows + row));
     }
 };

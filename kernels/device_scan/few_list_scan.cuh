@@ -131,11 +131,7 @@ __device__ __forceinline__ void select_few(const scan_arguments &a,
     const uint32_t lane = threadIdx.x % warp_rows, place = bundle * warp_rows + lane;
     const bool exists = (__ldg(a.codes.masks + bundle) >> lane & 1) != 0;
     uint32_t score = score_of<KIND>(dot, own.scale, scale, bias);
-    if (KIND != key_kind::integer) {
-        bsw_addition addition;
-        addition.number = query.addition;
-        score = bsw_score_add(score, addition, 1);
-    }
+    if (KIND != key_kind::integer) score = bsw_score_add(score, query.addition);
     append_bundle(a.lists, query.number, passes && exists,
                   pack_candidate(score, exists ? __ldg(work.rows + place) : 0));
 }

@@ -103,11 +103,7 @@ struct item_queries {
     __device__ __forceinline__ uint64_t item(const list_query &query, uint32_t row,
                                              uint32_t score) const
     {
-        if (KIND != key_kind::integer) {
-            bsw_addition addition;
-            addition.number = query.addition;
-            score = bsw_score_add(score, addition, 1);
-        }
+        if (KIND != key_kind::integer) score = bsw_score_add(score, query.addition);
         return pack_candidate(score, __ldg(rows + row));
     }
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys with something added to them, and the limit that a key must reach before.
+// Float keys with something added to them, and the limit that a key must reach before.
 //
-// A float key x becomes x + g, rounded once to float32, an integer key x + g within int32
-// (saturating). Both rise with x, though rounding may make keys equal, so there is a lowest score
-// whose sum reaches a limit: rows below it may be left out before anything is added.
+// A key x becomes x + g, rounded once to float32. That rises with x, though rounding may make keys
+// equal, so there is a lowest score whose sum reaches a limit: rows below it may be left out before
+// anything is added. g is finite.
 #ifndef BITSWEEP_KERNELS_KEY_SHIFT_H
 #define BITSWEEP_KERNELS_KEY_SHIFT_H
 
@@ -14,12 +14,6 @@
 
 #define BSW_SCORE_OF_MINUS_INFINITY 0x007fffffu
 #define BSW_SCORE_OF_INFINITY       0xff800000u
-
-// What is added to a query's keys: finite where keys are floats.
-union bsw_addition {
-    float number;
-    int32_t integer;
-};
 
 BSW_HOST_DEVICE uint32_t bsw_key_bits(float key)
 {
@@ -41,30 +35,24 @@ BSW_HOST_DEVICE float bsw_key_of_bits(uint32_t bits)
     return both.key;
 }
 
-// The score of a key with `g` added; is_float: of a float key.
-BSW_HOST_DEVICE uint32_t bsw_score_add(uint32_t score, union bsw_addition g, int is_float)
+// The score of a key with `g` added.
+BSW_HOST_DEVICE uint32_t bsw_score_add(uint32_t score, float g)
 {
-    if (!is_float) {
-        int64_t sum = (int64_t)(int32_t)(score ^ 0x80000000u) + g.integer;
-        sum = sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum;
-        return (uint32_t)(int32_t)sum ^ 0x80000000u;
-    }
     float key = bsw_key_of_bits(score >> 31 ? score & 0x7fffffffu : ~score);
-    uint32_t bits = bsw_key_bits((key + g.number) + 0.0f);
+    uint32_t bits = bsw_key_bits((key + g) + 0.0f);
     return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
 // The lowest score that reaches `limit` once g is added; UINT32_MAX, which no key has, where none
 // does.
-BSW_HOST_DEVICE uint32_t bsw_limit_before(uint32_t limit, union bsw_addition g, int is_float)
+BSW_HOST_DEVICE uint32_t bsw_limit_before(uint32_t limit, float g)
 {
-    uint32_t low = is_float ? BSW_SCORE_OF_MINUS_INFINITY : 0,
-             high = is_float ? BSW_SCORE_OF_INFINITY : UINT32_MAX - 1;
+    uint32_t low = BSW_SCORE_OF_MINUS_INFINITY, high = BSW_SCORE_OF_INFINITY;
     if (limit == 0) return 0;
-    if (bsw_score_add(high, g, is_float) < limit) return UINT32_MAX;
+    if (bsw_score_add(high, g) < limit) return UINT32_MAX;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (bsw_score_add(middle, g, is_float) >= limit)
+        if (bsw_score_add(middle, g) >= limit)
             high = middle;
         else
             low = middle + 1;

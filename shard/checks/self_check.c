@@ -263,7 +263,7 @@ static enum bsw_status plain_score(const struct bsw_shard_service *service,
 {
     const struct bsw_list_order *order = &key->unit->resident.order;
     size_t dims_of_row = bsw_manifest_row_dims(service->manifest);
-    union bsw_addition addition;
+    float addition;
     struct bsw_resident_shard first = *shard;
     uint32_t dims = service->settings.probe.scan_dims;
     if (dims > 0) bsw_code_layout_first(&shard->shape.layout, dims, &first.shape.layout);
@@ -277,10 +277,9 @@ static enum bsw_status plain_score(const struct bsw_shard_service *service,
     else
         *out = bsw_plain_score(&first, &service->batch, key->query, row);
     if (!is_residual || bsw_selection_counts(&service->settings.selection)) return BSW_OK;
-    BSW_TRY(bsw_coarse_search_addition(service->coarse,
-                                       service->batch.vectors + key->query * dims_of_row, list,
-                                       &addition.number, err));
-    *out = bsw_score_add(*out, addition, 1);
+    BSW_TRY(bsw_coarse_search_addition(
+        service->coarse, service->batch.vectors + key->query * dims_of_row, list, &addition, err));
+    *out = bsw_score_add(*out, addition);
     return BSW_OK;
 }
 

@@ -120,10 +120,9 @@ static uint32_t limit_of_slot(const struct bsw_host_scan *scan,
 // Keys with their addition, those that then reach the limit; returns how many.
 static size_t add_to_keys(uint64_t *items, size_t num, float addition, uint32_t limit)
 {
-    const union bsw_addition number = {.number = addition};
     size_t count = 0;
     for (size_t i = 0; i < num; i++) {
-        uint32_t score = bsw_score_add(bsw_candidate_score(items[i]), number, 1);
+        uint32_t score = bsw_score_add(bsw_candidate_score(items[i]), addition);
         items[count] = (uint64_t)score << 32 | (uint32_t)items[i];
         count += score >= limit;
     }
@@ -190,19 +189,6 @@ static void scan_matrix_staged(const struct bsw_host_scan *scan, struct bsw_host
               is_matrix_stage_dear(scan, &counts, tile->num_bundles, num));
 }
 
-// Keys go to lists as they are.
-static int is_direct(const struct bsw_host_scan *scan)
-{
-    return !scan->work->additions && scan->queue_length == 0;
-}
-
-static uint32_t limit_now(const struct bsw_host_scan *scan, const struct bsw_host_thread *thread,
-                          size_t i, int is_plain)
-{
-    return is_plain ? bsw_running_limit(&scan->running, bsw_host_query(scan, thread, i))
-                    : limit_of_slot(scan, thread, i);
-}
-
 // Where the slots' candidates go, and the limits that their keys have to reach: as the run before
 // left them, where it had the same.
 static void begin_outputs(const struct bsw_host_scan *scan, struct bsw_host_thread *thread)
@@ -210,11 +196,9 @@ static void begin_outputs(const struct bsw_host_scan *scan, struct bsw_host_thre
     const struct bsw_run *run = &thread->run;
     size_t num = run->num_slots, apart = bsw_host_slot_items(scan);
     uint64_t *items = thread->slots;
-    int is_plain = is_direct(scan);
     if (thread->ready_slots == num && thread->ready_first == run->first_slot) return;
     for (size_t i = 0; i < num; i++, items += apart)
-        thread->outputs[i] =
-            (struct bsw_matrix_output){items, 0, limit_now(scan, thread, i, is_plain)};
+        thread->outputs[i] = (struct bsw_matrix_output){items, 0, limit_of_slot(scan, thread, i)};
     thread->ready_first = run->first_slot;
     thread->ready_slots = num;
 }
@@ -222,9 +206,8 @@ static void begin_outputs(const struct bsw_host_scan *scan, struct bsw_host_thre
 // Limits that other threads may have raised.
 static void refresh_outputs(const struct bsw_host_scan *scan, const struct bsw_host_thread *thread)
 {
-    int is_plain = is_direct(scan);
     for (size_t i = 0; i < thread->run.num_slots; i++)
-        thread->outputs[i].limit = limit_now(scan, thread, i, is_plain);
+        thread->outputs[i].limit = limit_of_slot(scan, thread, i);
 }
 
 static void take_outputs(const struct bsw_host_scan *scan, const struct bsw_host_thread *thread)
@@ -232,7 +215,8 @@ static void take_outputs(const struct bsw_host_scan *scan, const struct bsw_host
     const uint32_t *queries = scan->work->queries + thread->run.first_slot;
     struct bsw_matrix_output *outputs = thread->outputs;
     size_t num = thread->run.num_slots, ahead = scan->work->is_scattered ? SLOTS_AHEAD : num;
-    int is_plain = is_direct(scan);
+    // Keys go to lists as they are: the usual way, without a call more.
+    int is_plain = !scan->work->additions && scan->queue_length == 0;
     for (size_t i = 0; i < num; i++) {
         if (i + ahead < num && outputs[i + ahead].count > 0)
             bsw_running_prefetch(&scan->running, queries[i + ahead]);
@@ -243,7 +227,7 @@ static void take_outputs(const struct bsw_host_scan *scan, const struct bsw_host
         else
             take_found(scan, thread, i, outputs[i].items, outputs[i].count);
         outputs[i].count = 0;
-        outputs[i].limit = limit_now(scan, thread, i, is_plain);
+        outputs[i].limit = limit_of_slot(scan, thread, i);
     }
 }
 

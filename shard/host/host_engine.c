@@ -83,6 +83,7 @@ enum bsw_status bsw_host_scan_open(const struct bsw_resident_shard *shard, const
                                   .family =
                                       shard->shape.has_tables ? &bsw_host_tables : &bsw_host_codes,
                                   .way = *way,
+                                  .queue_length = (size_t)workspace->queue.length,
                                   .padded_dims = shard->shape.layout.padded_dims};
     if (masks) BSW_TRY(join_masks(out, masks, err));
     return out->family->open(out, err);

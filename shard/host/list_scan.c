@@ -14,7 +14,6 @@ _Static_assert(FEW_LISTS <= BSW_COARSE_RANK, "they are in order");
 void bsw_list_scan_scratch_deinit(struct bsw_list_scan_scratch *scratch)
 {
     bsw_list_groups_deinit(&scratch->groups);
-    bsw_host_scratch_deinit(&scratch->host);
 }
 
 // dims: padded, that keys are made of.
@@ -46,7 +45,7 @@ static enum bsw_status scan_chosen(struct bsw_host_scan *scan, const struct bsw_
                                    struct bsw_list_scan_scratch *scratch, struct bsw_error *err)
 {
     const struct bsw_list_order *order = &scan->shard.order;
-    struct bsw_work *work = &scratch->host.work;
+    struct bsw_work *work = &scan->scratch->work;
     // Queries enough for every list: then a further step costs little more than it saves.
     int has_many = scan->queries->num_queries * FEW_LISTS >= 4 * (size_t)order->num_lists;
     const size_t ends[] = {has_many ? 2 : 1, has_many ? FEW_LISTS : 1, SIZE_MAX};
@@ -66,7 +65,7 @@ static enum bsw_status scan_all(struct bsw_host_scan *scan, struct bsw_list_scan
                                 struct bsw_error *err)
 {
     const struct bsw_list_order *order = &scan->shard.order;
-    struct bsw_work *work = &scratch->host.work;
+    struct bsw_work *work = &scan->scratch->work;
     size_t num = scan->queries->num_queries;
     BSW_TRY(bsw_work_make_all_lists(order, num, BSW_HOST_MOST_SLOTS, work, err));
     BSW_TRY(bsw_host_scan_run(scan, work, err));
@@ -89,7 +88,8 @@ enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
     struct bsw_host_scan scan;
     if (keep > shard->shape.num_rows) keep = (size_t)shard->shape.num_rows;
     BSW_TRY(bsw_candidate_lists_reserve(out, queries->num_queries, keep, err));
-    BSW_TRY(bsw_host_scan_open(&first, NULL, queries, &way, workspace, &scratch->host, &scan, err));
+    BSW_TRY(
+        bsw_host_scan_open(&first, NULL, queries, &way, workspace, &workspace->host, &scan, err));
     BSW_TRY(bsw_host_scan_begin(&scan, keep, limits, err));
     BSW_TRY(choice ? scan_chosen(&scan, choice, scratch, err) : scan_all(&scan, scratch, err));
     bsw_host_scan_finish(&scan, NULL, queries->num_queries, (uint64_t *)(void *)out->items.data,

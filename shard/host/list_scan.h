@@ -19,7 +19,6 @@
 // Scratch, kept from batch to batch; {0} is a valid empty one.
 struct bsw_list_scan_scratch {
     struct bsw_list_groups groups;
-    struct bsw_host_scratch host;
     uint64_t num_pairs, num_rows; // of query and list, and of query and row, since it was {0}
 };
 void bsw_list_scan_scratch_deinit(struct bsw_list_scan_scratch *scratch);

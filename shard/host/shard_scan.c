@@ -169,7 +169,6 @@ static enum bsw_status scan_pieces(struct whole *whole, const uint32_t *queries,
     size_t bundles = scan->shard.num_bundles, threads = (size_t)workspace->num_threads;
     size_t pieces = threads > 1 ? threads * PIECES_A_THREAD : 1, most = BSW_HOST_MOST_SLOTS;
     size_t piece = (bundles + pieces - 1) / pieces;
-    scan->queue_length = (size_t)workspace->queue.length;
     if (scan->queue_length > 0) {
         piece = (size_t)workspace->queue.items * BSW_QUEUE_THREADS / BSW_BUNDLE_ROWS;
         size_t bytes = scan->queue_length * BSW_QUEUE_THREADS * sizeof(uint64_t);

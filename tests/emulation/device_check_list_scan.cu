@@ -80,11 +80,10 @@ std::vector<uint64_t> find_in_lists(const list_case &c, const host_data &data, u
         own.last = list.end;
         const auto place = std::find(list.queries.begin(), list.queries.end(), query);
         if (place == list.queries.end() || list.first == list.end) continue;
-        bsw_addition addition;
-        addition.number = list.additions[static_cast<size_t>(place - list.queries.begin())];
+        const float addition = list.additions[static_cast<size_t>(place - list.queries.begin())];
         for (uint64_t item : reference_candidates(own, data, query, 0)) {
             uint32_t score = bsw_candidate_score(item);
-            if (c.has_additions) score = bsw_score_add(score, addition, 1);
+            if (c.has_additions) score = bsw_score_add(score, addition);
             if (score >= limit)
                 out.push_back(bsw_candidate_pack(score, c.rows[bsw_candidate_row(item)]));
         }

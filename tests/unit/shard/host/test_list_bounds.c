@@ -217,12 +217,12 @@ static void find_answers(const struct made *made, const struct bsw_resident_shar
 
 // Terms of rows that are kept are those that a rank counts, shard after shard.
 static void check_kept(const struct made *made, const struct bsw_resident_shard *const shards[2],
-                       const struct bsw_list_scan_scratch *scratch)
+                       const struct bsw_list_table_scratch *tables)
 {
-    uint64_t kept = 0, most = bsw_list_table_most(&scratch->host.tables);
+    uint64_t kept = 0, most = bsw_list_table_most(tables);
     for (size_t i = 0; i < 2 && made->batch.centroids && !made->batch.selection; i++)
         kept = bsw_list_table_rows_add(kept, shards[i]->shape.num_places, most);
-    assert_int_equal(scratch->host.tables.row_terms.bytes, kept);
+    assert_int_equal(tables->row_terms.bytes, kept);
 }
 
 // most_bytes: what may be kept, 0 for the usual. Two shards take turns in one scratch.
@@ -232,9 +232,10 @@ static void check_scan(const struct made *made, const struct bsw_resident_shard 
     const struct bsw_query_range range = {&made->batch, 0, NUM_QUERIES};
     for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         struct bsw_scan_workspace workspace;
-        struct bsw_list_scan_scratch scratch = {.host.tables = {.most_bytes = most_bytes}};
+        struct bsw_list_scan_scratch scratch = {0};
         struct bsw_candidate_lists lists = {0};
         bsw_scan_workspace_init(&workspace, (enum bsw_cpu_level)level, 2);
+        workspace.host.tables.most_bytes = most_bytes;
         for (size_t turn = 0; turn < 4; turn++) {
             const struct answers *expected = &answers[turn % 2];
             assert_ok(bsw_list_scan(shards[turn % 2], &made->choice, &range, 0, NULL, KEEP,
@@ -247,7 +248,7 @@ static void check_scan(const struct made *made, const struct bsw_resident_shard 
                 assert_memory_equal(found, expected->best[q], count * sizeof *found);
             }
         }
-        check_kept(made, shards, &scratch);
+        check_kept(made, shards, &workspace.host.tables);
         bsw_candidate_lists_deinit(&lists);
         bsw_list_scan_scratch_deinit(&scratch);
         bsw_scan_workspace_deinit(&workspace);
