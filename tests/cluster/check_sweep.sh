@@ -133,6 +133,10 @@ done
 check "the ceiling rises with the candidates" \
     awk "BEGIN {exit !($(of xfbq-2 1 threshold ceiling) < $(of xfbq-2 4 threshold ceiling))}"
 
+check "without bits pq joins" "$program" sweep --base base.fbin --queries q.fbin --metric l2 --k 5 --oversample 1 \
+    --repeat 1 --measure 0 --folder usual
+check "at its usual bits" test "$(column usual/sweep.csv index_name | tr '\n' ' ')" = "saq-1 saq-2 saq-3 saq-4 pq-8 "
+
 # ---- a plan: histogram selection, raw, a model that is given ----
 
 cat >plan <<'END'
