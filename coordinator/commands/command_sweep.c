@@ -26,6 +26,11 @@ static const struct bsw_option option_rows[] = {
            .help = "query vectors"),
     OPTION("groundtruth", sweep.groundtruth, .value_name = "FILE",
            .help = "ground truth [computed]"),
+    OPTION("rows", sweep.rows, .value_name = "A:B",
+           .help = "only these rows of the base; ids stay those of the file"),
+    OPTION("query-rows", sweep.query_rows, .value_name = "A:B", .help = "only these queries"),
+    OPTION("exclude-self", sweep.exclude_self,
+           .help = "leave row i out of the answer of query i: for queries that are the base"),
     OPTION("metric", sweep.metric, .choices = "cosine|ip|l2", .help = BSW_METRIC_HELP),
     OPTION("codec", sweep.axes[BSW_SWEEP_CODEC], .value_name = "saq:1:4,pq:4,8,...",
            .help = "codes, as encode has them: " BSW_CODEC_NAMES
@@ -203,6 +208,12 @@ static void print_end(const char *folder, const struct bsw_sweep_outcome *outcom
         printf("the ground truth is not exact: %llu rows of the first answers are nearer than its "
                "neighbours\n",
                (unsigned long long)outcome->num_nearer);
+    if (outcome->num_own * 2 > outcome->num_queries)
+        printf(
+            "warning: %llu queries are rows of the base: any code finds these, so recall is better "
+            "than it will be for others; use other queries, or --exclude-self where query i is "
+            "row i\n",
+            (unsigned long long)outcome->num_own);
     print_answers(json_object_get(outcome->report, "answers"));
     print_machine(outcome->report);
     printf("%zu point%s", points->num_points, points->num_points == 1 ? "" : "s");
