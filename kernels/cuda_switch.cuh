@@ -122,11 +122,27 @@ __device__ __forceinline__ void mma_s8_u8(int (&d)[4], const unsigned (&a)[4],
                  : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
+
+// The same of a u8 and b s8.
+__device__ __forceinline__ void mma_u8_s8(int (&d)[4], const unsigned (&a)[4],
+                                          const unsigned (&b)[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
 #else
 inline void mma_s8_u8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
                       emulation::call_site site = emulation::call_site::here())
 {
     emulation::mma_s8_u8(d, a, b, site);
+}
+
+inline void mma_u8_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                      emulation::call_site site = emulation::call_site::here())
+{
+    emulation::mma_u8_s8(d, a, b, site);
 }
 #endif
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Monotonic time, that of a thread or a process, and pauses between two looks at what is waited for.
+// Monotonic time, that of a thread or a process, and pauses between two looks at what is waited
+// for.
 #ifndef BITSWEEP_COMMON_CLOCK_H
 #define BITSWEEP_COMMON_CLOCK_H
 

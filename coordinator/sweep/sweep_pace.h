@@ -14,7 +14,7 @@ struct bsw_sweep_pace {
     struct bsw_progress *progress; // borrowed; NULL: nothing is shown
     size_t num_points;             // of the grid
     double last_shown;
-    // Of this run: what was done, and how long all of it took.
+    // What this run has done, and how long all of it took.
     size_t num_measured, num_indexes;
     double point_seconds, index_seconds;
 };

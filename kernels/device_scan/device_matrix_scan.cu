@@ -136,10 +136,23 @@ extern "C" int bsw_device_matrix_scan(const struct bsw_device_codes *codes,
                                       const struct bsw_device_queries *queries,
                                       const struct bsw_device_lists *lists, bsw_stream stream)
 {
+    if (bsw_device_takes_few_scan(&codes->layout, queries->num_queries))
+        return bsw_device_few_scan(codes, part, queries, lists, stream);
     const bool is_hopper = bsw_device_tuning_current()->matrix_kernel == BSW_DEVICE_MATRIX_HOPPER &&
                            bsw_device_has_hopper(&codes->layout);
     return (is_hopper ? bsw_device_matrix_scan_hopper
                       : bsw_device_matrix_scan_mma)(codes, part, queries, lists, stream);
+}
+
+extern "C" int bsw_device_takes_matrix(const struct bsw_code_layout *layout, uint32_t query_bits,
+                                       uint32_t num_queries)
+{
+    const bsw_device_tuning &own = *bsw_device_tuning_current();
+    if (num_queries >= own.matrix_from_queries) return 1;
+    const bool takes_bits =
+        num_queries <= own.bit_queries && bsw_device_bit_scan_fits(layout, query_bits);
+    return own.matrix_from_queries != UINT32_MAX && !takes_bits &&
+           bsw_device_takes_few_scan(layout, num_queries);
 }
 
 #ifdef BITSWEEP_WITHOUT_HOPPER // no code for sm_90a: no device is a Hopper GPU

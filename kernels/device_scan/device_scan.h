@@ -105,8 +105,8 @@ struct bsw_device_part {
 // that it was given since it was empty, whatever their order; items and counts are not touched.
 // Every row of the part belongs to a block that has room.
 // planes: one of the two below, as device_tuning.h says. matrix: mma s8 on tiles
-// that are unpacked once for up to 256 queries, or the Hopper kernel where device_tuning.h says so;
-// the same candidates.
+// that are unpacked once for up to 256 queries, or the Hopper kernel or that of few queries where
+// device_tuning.h says so; the same candidates.
 BSW_DEVICE_CALL int bsw_device_plane_scan(const struct bsw_device_codes *codes,
                                           const struct bsw_device_part *part,
                                           const struct bsw_device_queries *queries,
@@ -131,6 +131,24 @@ BSW_DEVICE_CALL int bsw_device_bit_scan(const struct bsw_device_codes *codes,
                                         const struct bsw_device_part *part,
                                         const struct bsw_device_queries *queries,
                                         const struct bsw_device_lists *lists, bsw_stream stream);
+
+// The matrix scan of up to 32 queries that unpacks documents in registers, whatever the tuning
+// takes. It wants bsw_device_few_scan_fits: queries together fit 48 KB of shared memory. takes: it
+// does, and the tuning of the current device takes it for that layout.
+BSW_DEVICE_CALL int bsw_device_few_scan_fits(const struct bsw_code_layout *layout,
+                                             uint32_t num_queries);
+BSW_DEVICE_CALL int bsw_device_takes_few_scan(const struct bsw_code_layout *layout,
+                                              uint32_t num_queries);
+BSW_DEVICE_CALL int bsw_device_few_scan(const struct bsw_device_codes *codes,
+                                        const struct bsw_device_part *part,
+                                        const struct bsw_device_queries *queries,
+                                        const struct bsw_device_lists *lists, bsw_stream stream);
+
+// Whether so many queries take the matrix scan, where it may be chosen: from the tuning's
+// matrix_from_queries on. Fewer, too, which it takes by the kernel above, where the plane scan
+// would count bits; but not where the tuning never takes it.
+BSW_DEVICE_CALL int bsw_device_takes_matrix(const struct bsw_code_layout *layout,
+                                            uint32_t query_bits, uint32_t num_queries);
 
 // The matrix scan by mma, whatever the tuning takes.
 BSW_DEVICE_CALL int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,

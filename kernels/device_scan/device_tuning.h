@@ -46,6 +46,9 @@ struct bsw_device_tuning {
     // A batch of as many queries takes the matrix scan, where it may choose; UINT32_MAX: never.
     uint32_t matrix_from_queries;
     enum bsw_device_matrix_kernel matrix_kernel;
+    // The matrix scan takes bsw_device_few_scan up to so many queries: of codes that it has code of
+    // its own for (one segment of 1 to 4 bits), and of others.
+    uint32_t few_queries_to[2];
     // The plane scan takes bsw_device_bit_scan up to so many queries; 0: no fast mma of bits.
     uint32_t bit_queries;
     uint32_t plane_group_bytes; // of query planes in shared memory, unless one query needs more

@@ -49,6 +49,11 @@ _Static_assert(sizeof(enum bsw_device_matrix_kernel) == sizeof(uint32_t), "colum
 static const struct column columns[] = {
     COUNT_OR_NEVER(matrix_from_queries, 1, 1, "a number >= 1, or -"),
     KERNEL(matrix_kernel),
+    {.name = "few_queries_to",
+     .offset = AT(few_queries_to),
+     .num_values = 2,
+     .most = 32,
+     .what = "two numbers of 0 to 32"},
     KERNEL(list_kernel),
     COUNT_OR_NEVER(hopper_list_bundles, BSW_LIST_TILES, 0, "four numbers, or - for never"),
     COUNT(bit_queries, 0, NEVER - 1, "a number >= 0"),

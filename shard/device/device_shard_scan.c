@@ -22,10 +22,11 @@ struct bsw_device_begun {
     double started;
 };
 
-static int is_matrix(enum bsw_scan_kind kind, size_t num_queries)
+static int is_matrix(const struct bsw_device_plan *plan, enum bsw_scan_kind kind,
+                     size_t num_queries)
 {
     if (kind == BSW_SCAN_AUTO)
-        return num_queries >= bsw_device_tuning_current()->matrix_from_queries;
+        return bsw_device_takes_matrix(&plan->layout, plan->query_bits, (uint32_t)num_queries);
     return bsw_scan_is_matrix(kind);
 }
 
@@ -46,7 +47,7 @@ static void choose_scan(struct bsw_device_group *group, enum bsw_scan_kind kind,
 {
     const struct bsw_device_plan *plan = &group->engine->plan;
     if (plan->product) return;
-    group->is_matrix = is_matrix(kind, num_queries);
+    group->is_matrix = is_matrix(plan, kind, num_queries);
     group->is_staged = takes_stage(group, kind);
     group->is_matrix |= group->is_staged;
     group->stage_run = (struct bsw_device_stage_run){.is_always = bsw_scan_is_progressive(kind),

@@ -53,10 +53,18 @@ done
 
 for kernel in mma hopper; do
     tuned "matrix_kernel=$kernel list_kernel=$kernel progressive_from_dims=-" \
-        'hopper_list_bundles=-,0,0,0'
+        'hopper_list_bundles=-,0,0,0 few_queries_to=0,0'
     same flat '"scan": "matrix"'
     same lists '"scan": "matrix"'
 done
+tuned 'few_queries_to=32,32 progressive_from_dims=-'
+same flat '"scan": "matrix"'
+same flat '"scan": "matrix"' --batch 9
+same flat '"scan": "matrix"' --batch 7
+tuned 'few_queries_to=1,1 bit_queries=0 progressive_from_dims=-'
+same flat '"scan": "matrix"' --batch 1
+tuned 'few_queries_to=0,0 bit_queries=0 progressive_from_dims=-'
+same flat '"scan": "planes"' --batch 1
 tuned 'hopper_few_queries=0 hopper_division=1,1 matrix_division=1,1 plane_division=65536,1 tile_queries=1,2' \
     'matrix_from_queries=1 progressive_from_dims=-'
 same flat '"scan": "matrix"' --batch 1

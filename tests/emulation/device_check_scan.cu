@@ -44,6 +44,8 @@ void check_case(const scan_case &c)
         check_scan(c, "bit_scan", bsw_device_bit_scan, device, expected);
     if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries"))) return;
     check_scan(c, "matrix_scan", bsw_device_matrix_scan, device, expected);
+    if (bsw_device_few_scan_fits(&data.layout, c.num_queries))
+        check_scan(c, "few_scan", bsw_device_few_scan, device, expected);
 #if !defined(CHECKS_GPU)
     if (c.stream / 1000 % 4) return; // its blocks of 384 threads are slow here
 #endif
@@ -221,7 +223,11 @@ void check_rising_terms(uint32_t &turn)
 {
     static const float biases[] = {0x1p9f, 0x1p5f, 0x1p9f, 0x1p5f, 2.0f};
     for (uint32_t i = 0; i < (checks.small ? 1u : 5u); i++, turn++) {
-        scan_case c = make_case("96x3", 5, i < 2 ? 9 : 65, checks.small ? 60 : 300, turn);
+        scan_case c = make_case("96x3", 5,
+                                i < 2    ? 9
+                                : i == 2 ? 32
+                                         : 65,
+                                checks.small ? 60 : 300, turn);
         c.keys = FLOAT_KEYS;
         c.fill = RANDOM_ROWS;
         c.limits = i < 2 ? SOME : BEST;
@@ -239,6 +245,8 @@ void check_rising_terms(uint32_t &turn)
         if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
             continue;
         check_scan(c, "matrix_scan", bsw_device_matrix_scan, device, expected);
+        if (bsw_device_few_scan_fits(&data.layout, c.num_queries))
+            check_scan(c, "few_scan", bsw_device_few_scan, device, expected);
         check_hopper(c, device, expected);
     }
 }
@@ -266,8 +274,34 @@ void check_far_limits(uint32_t &turn)
         if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
             continue;
         check_scan(c, "matrix_scan", bsw_device_matrix_scan, device, expected);
+        if (bsw_device_few_scan_fits(&data.layout, c.num_queries))
+            check_scan(c, "few_scan", bsw_device_few_scan, device, expected);
         check_hopper(c, device, expected);
         check_some_hopper_stage(c, data, device, expected);
+    }
+}
+
+// The kernel of few queries alone: codes of every number of bits in one segment and in several, of
+// more words than a step has and of fewer; every shape of queries, filled or not; warps of several
+// bundles.
+void check_few_widths(uint32_t &turn)
+{
+    static const char *const widths[] = {"96x3",  "32x5,64x2", "128x4",    "290x1",     "97x2",
+                                         "100x3", "65x8",      "33x7,5x1", "64x6,64x3", "20x4"};
+    static const uint32_t queries[] = {1, 32, 8, 16, 31, 9, 17};
+    constexpr uint32_t num = sizeof widths / sizeof widths[0];
+    const device_turn on(on_narrow); // few blocks, so that warps have many bundles
+    for (uint32_t i = 0; i < (checks.small ? num : 7 * num); i++, turn++) {
+        scan_case c = make_case(widths[i % num], 1 + i % 7, queries[(i + i / num) % 7],
+                                i % 3 == 0 ? 70 : 3 + i % 9, turn);
+        c.keys = i % 4 == 3 ? INTEGER_KEYS : FLOAT_KEYS;
+        host_data data = make_data(c);
+        expected_lists expected = expect(c, data);
+        device_data device(c, data);
+        check_that(bsw_device_few_scan_fits(&data.layout, c.num_queries), "%s does not fit",
+                   describe(c, "few_scan").c_str());
+        if (check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
+            check_scan(c, "few_scan", bsw_device_few_scan, device, expected);
     }
 }
 
@@ -302,6 +336,7 @@ void check_scans()
     check_bits(turn);
     check_sizes(turn);
     check_long_rows(turn);
+    check_few_widths(turn);
     check_hopper_widths(turn);
     check_hopper_slices(turn);
     check_rising_terms(turn);
@@ -363,6 +398,7 @@ void check_refusals()
         check_that(bsw_device_matrix_scan_hopper(&device.codes, &all, &device.queries, &lists.lists,
                                                  nullptr) == cudaErrorInvalidValue,
                    "the Hopper kernel was not refused on another device");
+    check_that(!bsw_device_few_scan_fits(&data.layout, 33), "33 queries are not few");
     refuses({2, 1, 1}, device.queries, lists.lists);
     refuses({0, 4, 1}, device.queries, lists.lists);
     refuses({0, 3, 0}, device.queries, lists.lists);

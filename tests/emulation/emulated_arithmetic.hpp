@@ -121,6 +121,13 @@ inline unsigned __vminu2(unsigned a, unsigned b)
     return std::min(a & 0xffff0000u, b & 0xffff0000u) | std::min(a & 0xffffu, b & 0xffffu);
 }
 
+// The upper word of (high, low), shifted to the left by as much modulo 32.
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned by)
+{
+    const uint64_t both = static_cast<uint64_t>(high) << 32 | low;
+    return static_cast<unsigned>(both << (by & 31) >> 32);
+}
+
 // Four of the eight bytes of (high, low); selectors without the bit that copies signs.
 inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selectors)
 {

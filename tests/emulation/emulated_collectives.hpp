@@ -56,6 +56,8 @@ inline int own_lane()
 // d += a * b of one warp: mma.sync.m16n8k32, row by column, s8 by u8 to s32 (fragments as in the
 // PTX manual).
 void mma_s8_u8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], call_site site);
+// The same, u8 by s8.
+void mma_u8_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], call_site site);
 // The same of mma.sync.m16n8k128 of single bits, and.popc.
 void mma_bits(int (&d)[4], const unsigned (&a)[2], unsigned b, call_site site);
 // d = c + a * b of mma.sync.m16n8k16, bf16 to f32, with the poorest sums of any device: all addends

@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "emulated_arithmetic.hpp"
 #include "emulator_internal.hpp"
@@ -213,6 +214,15 @@ struct byte_tile {
     kept_sum c[16][8];
 };
 
+// a of u8, b of s8.
+struct row_byte_tile {
+    typedef int sum;
+    typedef unsigned kept_sum;
+    uint8_t a[16][32];
+    int8_t b[32][8];
+    kept_sum c[16][8];
+};
+
 struct bit_tile {
     typedef int sum;
     typedef unsigned kept_sum;
@@ -230,20 +240,22 @@ template <class TILE> struct fragment {
     unsigned a[4], b[2];
 };
 
-void put_operands(const fragment<byte_tile> &f, unsigned lane, byte_tile &out)
+template <class TILE> void put_bytes(const fragment<TILE> &f, unsigned lane, TILE &out)
 {
     unsigned group = lane / 4, place = lane % 4;
     for (unsigned i = 0; i < 16; i++) { // a0, a2: row g; a1, a3: row g + 8; a2, a3: k + 16
         unsigned row = group + (i / 4 % 2 ? 8 : 0), k = place * 4 + i % 4 + (i >= 8 ? 16 : 0);
-        out.a[row][k] = static_cast<int8_t>(f.a[i / 4] >> 8 * (i % 4));
+        out.a[row][k] =
+            static_cast<std::remove_reference_t<decltype(out.a[0][0])>>(f.a[i / 4] >> 8 * (i % 4));
     }
     for (unsigned i = 0; i < 8; i++) {
         unsigned k = place * 4 + i % 4 + (i >= 4 ? 16 : 0);
-        out.b[k][group] = static_cast<uint8_t>(f.b[i / 4] >> 8 * (i % 4));
+        out.b[k][group] =
+            static_cast<std::remove_reference_t<decltype(out.b[0][0])>>(f.b[i / 4] >> 8 * (i % 4));
     }
 }
 
-void multiply(byte_tile &t)
+template <class TILE> void multiply_bytes(TILE &t)
 {
     for (unsigned row = 0; row < 16; row++) {
         for (unsigned column = 0; column < 8; column++) {
@@ -252,6 +264,26 @@ void multiply(byte_tile &t)
             t.c[row][column] += static_cast<unsigned>(sum);
         }
     }
+}
+
+void put_operands(const fragment<byte_tile> &f, unsigned lane, byte_tile &out)
+{
+    put_bytes(f, lane, out);
+}
+
+void put_operands(const fragment<row_byte_tile> &f, unsigned lane, row_byte_tile &out)
+{
+    put_bytes(f, lane, out);
+}
+
+void multiply(byte_tile &t)
+{
+    multiply_bytes(t);
+}
+
+void multiply(row_byte_tile &t)
+{
+    multiply_bytes(t);
 }
 
 void put_operands(const fragment<bit_tile> &f, unsigned lane, bit_tile &out)
@@ -358,6 +390,11 @@ void mma(typename TILE::sum *d, const unsigned *a, const unsigned *b, const type
 void mma_s8_u8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], call_site site)
 {
     mma<byte_tile>(d, a, b, d, site);
+}
+
+void mma_u8_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], call_site site)
+{
+    mma<row_byte_tile>(d, a, b, d, site);
 }
 
 void mma_bits(int (&d)[4], const unsigned (&a)[2], unsigned b, call_site site)

@@ -48,6 +48,7 @@ UNIT_TEST(test_rows_are_in_range)
             assert_true(row->tile_queries[t - 1] < row->tile_queries[t]);
         assert_int_equal(row->tile_queries[BSW_MATRIX_TILES - 1], UINT32_MAX);
         assert_true(row->plane_group_bytes <= 48 << 10);
+        assert_true(row->few_queries_to[0] <= 32 && row->few_queries_to[1] <= 32);
         // Its kernels are for 9.0 alone.
         assert_true(row->matrix_kernel == BSW_DEVICE_MATRIX_MMA || row->major == 9);
         assert_true(row->list_kernel == BSW_DEVICE_MATRIX_MMA || row->major == 9);
@@ -62,6 +63,9 @@ UNIT_TEST(test_hopper_has_what_was_measured)
     assert_int_equal(row->matrix_kernel, BSW_DEVICE_MATRIX_HOPPER);
     assert_int_equal(row->list_kernel, BSW_DEVICE_MATRIX_HOPPER);
     assert_memory_equal(row->hopper_list_bundles, bundles, sizeof bundles);
+    assert_int_equal(row->few_queries_to[0], 32);
+    assert_int_equal(bsw_device_tuning_find(8, 9)->few_queries_to[0], 0);
+    assert_int_equal(bsw_device_tuning_find(10, 0)->few_queries_to[1], 0);
     assert_int_equal(row->progressive_from_dims, UINT32_MAX);
     assert_int_equal(row->plane_group_bytes, 32 << 10);
     for (size_t i = 0; i < built_in->num; i++) assert_false(built_in->rows[i].has_graphs);
@@ -187,6 +191,8 @@ UNIT_TEST(what_is_no_device_is_refused_by_its_line)
         {"device 9.0 matrix_from_queries=\n", "must be a number >= 1, or -"},
         {"device 9.0 matrix_from_queries=4294967295\n", "must be a number >= 1, or -"},
         {"device 9.0 matrix_from_queries=2,3\n", "must be a number >= 1, or -"},
+        {"device 9.0 few_queries_to=33,0\n", "few_queries_to must be two numbers of 0 to 32"},
+        {"device 9.0 few_queries_to=8\n", "must be two numbers of 0 to 32"},
         {"device 9.0 bit_queries=-\n", "bit_queries must be a number >= 0"},
         {"device 9.0 plane_group_bytes=49153\n", "must be 1 to 49152"},
         {"device 9.0 plane_division=0,4\n", "must be STEPS,WAVES"},
