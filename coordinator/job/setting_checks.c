@@ -31,7 +31,7 @@ static unsigned least_of(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-// Of optimal string alignment; both at most GUESS_BYTES.
+// The distance of optimal string alignment; both at most GUESS_BYTES.
 static unsigned distance_of(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     unsigned rows[GUESS_BYTES + 1][GUESS_BYTES + 1];

@@ -273,6 +273,7 @@ static void show_pace(struct sweep_job *job, const struct bsw_sweep_point *point
     const struct bsw_sweep_points *points = &job->outcome->points;
     char name[BSW_SWEEP_NAME_BYTES], before[BSW_SWEEP_NAME_BYTES] = "", own[BSW_SWEEP_NAME_BYTES];
     struct bsw_sweep_place place = {.point = (size_t)(point - points->points) + 1, .index = own};
+    if (!bsw_sweep_pace_is_due(&job->pace)) return;
     bsw_sweep_index_name(point, own);
     place.is_made = !has_index(job, point, own);
     for (size_t i = place.point - 1; i < points->num_points; i++) {

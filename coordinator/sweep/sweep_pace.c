@@ -40,13 +40,17 @@ void bsw_sweep_pace_text(const struct bsw_sweep_pace *pace, const struct bsw_swe
     print_time(seconds, text + length, (size_t)(BSW_SWEEP_PACE_BYTES - length));
 }
 
+int bsw_sweep_pace_is_due(const struct bsw_sweep_pace *pace)
+{
+    if (!pace->progress || !pace->progress->is_shown) return 0;
+    return pace->progress->is_terminal || bsw_clock_seconds() - pace->last_shown >= LOG_SECONDS;
+}
+
 void bsw_sweep_pace_show(struct bsw_sweep_pace *pace, const struct bsw_sweep_place *place)
 {
     char text[BSW_SWEEP_PACE_BYTES];
-    double now = bsw_clock_seconds();
-    if (!pace->progress || !pace->progress->is_shown) return;
-    if (!pace->progress->is_terminal && now - pace->last_shown < LOG_SECONDS) return;
-    pace->last_shown = now;
+    if (!bsw_sweep_pace_is_due(pace)) return;
+    pace->last_shown = bsw_clock_seconds();
     bsw_sweep_pace_text(pace, place, text);
     bsw_progress_note(pace->progress, text);
 }

@@ -32,6 +32,8 @@ void bsw_sweep_pace_begin(struct bsw_sweep_pace *pace, struct bsw_progress *prog
 // text: one line. Without a measured point, or an index where some are left, it has no time.
 void bsw_sweep_pace_text(const struct bsw_sweep_pace *pace, const struct bsw_sweep_place *place,
                          char text[BSW_SWEEP_PACE_BYTES]);
+// Whether something would be shown now: to find a place looks at all points.
+int bsw_sweep_pace_is_due(const struct bsw_sweep_pace *pace);
 // On a terminal at once, in the place of what stood there; elsewhere a line every ten seconds.
 void bsw_sweep_pace_show(struct bsw_sweep_pace *pace, const struct bsw_sweep_place *place);
 

@@ -28,7 +28,9 @@ fits() {
 
 # A reader that goes is no fault worth a line; a full disk is.
 mkfifo "$folder/pipe"
-exec 7<>"$folder/pipe" 8>"$folder/pipe" 7<&- # a writer without a reader
+exec 7<>"$folder/pipe" # so that the next does not wait for a reader
+exec 8>"$folder/pipe"
+exec 7<&-
 code=0
 "$program" search --help >&8 2>"$folder/stderr" || code=$?
 exec 8>&-

@@ -137,7 +137,7 @@ check "without bits pq joins" "$program" sweep --base base.fbin --queries q.fbin
     --repeat 1 --measure 0 --folder usual
 check "at its usual bits" test "$(column usual/sweep.csv index_name | tr '\n' ' ')" = "saq-1 saq-2 saq-3 saq-4 pq-8 "
 
-part=(--base base.fbin --queries base.fbin --metric l2 --k 5 --bits 2 --oversample 1,4 --repeat 1 --measure 0)
+part=(--base base.fbin --queries base.fbin --metric l2 --k 5 --bits 2 --oversample "1,4" --repeat 1 --measure 0)
 check "queries of the corpus" "$program" sweep "${part[@]}" --query-rows 10:40 --folder own
 cp stdout said
 check "are warned of" grep -q '^warning: 30 queries are rows of the base: ' said
