@@ -26,13 +26,19 @@ static const struct bsw_option option_rows[] = {
            .help = "query vectors"),
     OPTION("groundtruth", sweep.groundtruth, .value_name = "FILE",
            .help = "ground truth [computed]"),
+    OPTION("rows", sweep.rows, .value_name = "A:B",
+           .help = "only these rows of the base; ids stay those of the file"),
+    OPTION("query-rows", sweep.query_rows, .value_name = "A:B", .help = "only these queries"),
+    OPTION("exclude-self", sweep.exclude_self,
+           .help = "leave row i out of the answer of query i: for queries that are the base"),
     OPTION("metric", sweep.metric, .choices = "cosine|ip|l2", .help = BSW_METRIC_HELP),
-    OPTION("codec", sweep.axes[BSW_SWEEP_CODEC], .value_name = "saq,pq,sq8,...",
-           .default_text = "saq", .help = "codes, as encode has them: " BSW_CODEC_NAMES),
-    OPTION(
-        "bits", sweep.axes[BSW_SWEEP_BITS], .value_name = "B,...", .default_text = "1,2,3,4",
-        .help =
-            "bits a dimension, 1 to 8; 1.5 and the like for saq; not for raw and sq8; pq: 4 or 8"),
+    OPTION("codec", sweep.axes[BSW_SWEEP_CODEC], .value_name = "saq:1:4,pq:4,8,...",
+           .help = "codes, as encode has them: " BSW_CODEC_NAMES
+                   "; numbers behind a name: bits of this codec alone, A:B all from A to B, as in "
+                   "all lists of numbers [saq, and pq:8 where --bits is not given]"),
+    OPTION("bits", sweep.axes[BSW_SWEEP_BITS], .value_name = "B,...",
+           .help = "bits a dimension, 1 to 8; 1.5 and the like for saq; not for raw and sq8; pq: 4 "
+                   "or 8 [1:4]"),
     OPTION("subspaces", sweep.parts, .value_name = "M", .max = BSW_MAX_DIMS,
            .help = "pq: as for encode [2 bits a dimension]"),
     OPTION("table", sweep.axes[BSW_SWEEP_TABLE], .value_name = "float32,e5m3,...",
@@ -202,6 +208,12 @@ static void print_end(const char *folder, const struct bsw_sweep_outcome *outcom
         printf("the ground truth is not exact: %llu rows of the first answers are nearer than its "
                "neighbours\n",
                (unsigned long long)outcome->num_nearer);
+    if (outcome->num_own * 2 > outcome->num_queries)
+        printf(
+            "warning: %llu queries are rows of the base: any code finds these, so recall is better "
+            "than it will be for others; use other queries, or --exclude-self where query i is "
+            "row i\n",
+            (unsigned long long)outcome->num_own);
     print_answers(json_object_get(outcome->report, "answers"));
     print_machine(outcome->report);
     printf("%zu point%s", points->num_points, points->num_points == 1 ? "" : "s");
@@ -210,6 +222,14 @@ static void print_end(const char *folder, const struct bsw_sweep_outcome *outcom
                (unsigned long long)outcome->num_resumed);
     printf(": %s/report.html, sweep.csv, sweep.json%s\n", folder,
            outcome->has_plots ? ", plots" : "; gnuplot is missing: no plots");
+}
+
+// Whoever asks for bits asks for those of saq.
+static void set_codes(struct bsw_sweep_settings *sweep)
+{
+    const char **codec = &sweep->axes[BSW_SWEEP_CODEC], **bits = &sweep->axes[BSW_SWEEP_BITS];
+    if (!*codec) *codec = *bits ? "saq" : "saq,pq:8";
+    if (!*bits) *bits = "1:4";
 }
 
 static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
@@ -221,6 +241,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--launcher: a sweep runs on its own ranks now; start all of it on them: "
                         "bitsweep-ranks or deploy/run.sh -n 4 sweep ...");
+    set_codes(&o->sweep);
     o->sweep.level = o->common.level;
     o->sweep.level_text = o->common.level_text;
     o->sweep.num_threads = (int)o->common.threads;

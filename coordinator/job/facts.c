@@ -147,6 +147,21 @@ void bsw_fact_digest(struct bsw_facts *facts, const char *name, uint64_t value, 
     bsw_fact_text(facts, name, text, said);
 }
 
+// Prints what follows a 1, " rows of it", with its first word in the singular, and returns the
+// rest.
+static const char *put_singular(const char *words, FILE *out)
+{
+    size_t length = 1 + strspn(words + 1, "abcdefghijklmnopqrstuvwxyz");
+    if (words[0] != ' ' || length < 5 || words[length - 1] != 's' || words[length - 2] == 's')
+        return words;
+    int is_y = strncmp(words + length - 3, "ies", 3) == 0;
+    int is_es = strncmp(words + length - 4, "ches", 4) == 0 || // searches, indexes, passes
+                strncmp(words + length - 3, "xes", 3) == 0 ||
+                strncmp(words + length - 4, "sses", 4) == 0;
+    fprintf(out, "%.*s%s", (int)(length - (is_y ? 3 : is_es ? 2 : 1)), words, is_y ? "y" : "");
+    return words + length;
+}
+
 void bsw_fact_integer(struct bsw_facts *facts, const char *name, uint64_t value, const char *said)
 {
     char spec[16];
@@ -155,7 +170,8 @@ void bsw_fact_integer(struct bsw_facts *facts, const char *name, uint64_t value,
     const char *rest = find_conversion(said, spec, facts->out);
     assert(*rest == 'd');
     fprintf(facts->out, strcat(spec, "lld"), (long long)value);
-    put_words(rest + 1, facts->out);
+    rest = value == 1 ? put_singular(rest + 1, facts->out) : rest + 1;
+    put_words(rest, facts->out);
 }
 
 void bsw_fact_bytes(struct bsw_facts *facts, const char *name, uint64_t value, const char *said)

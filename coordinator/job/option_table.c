@@ -78,6 +78,10 @@ static enum bsw_status set_value(const struct bsw_option *option, void *target, 
         return BSW_OK;
     case BSW_OPTION_TEXT:
         if (*text == '\0') return bsw_fail(err, BSW_ERROR_USAGE, "%s needs a value", what);
+        if (strcmp(text, "-") ==
+            0) // no option reads or writes a stream; no file of that name is meant
+            return bsw_fail(err, BSW_ERROR_USAGE,
+                            "%s -: standard input and output are not used so: name a file", what);
         *(const char **)target = text;
         return BSW_OK;
     case BSW_OPTION_COUNT: {
@@ -126,6 +130,19 @@ static enum bsw_status refuse_word(const char *command, const struct option_list
     return bsw_fail(err, BSW_ERROR_USAGE, "'%s' is no option of %s", argv[at], command);
 }
 
+static enum bsw_status refuse_name(const char *command, const struct option_list *list,
+                                   const char *name, size_t length, struct bsw_error *err)
+{
+    struct bsw_setting_guess guess = {NULL, 0};
+    for (size_t i = 0; i < list->count; i++)
+        bsw_setting_guess(&guess, name, length, list->items[i].option->name);
+    if (!guess.word)
+        return bsw_fail(err, BSW_ERROR_USAGE, "unknown option --%.*s of %s", (int)length, name,
+                        command);
+    return bsw_fail(err, BSW_ERROR_USAGE, "unknown option --%.*s of %s: did you mean --%s?",
+                    (int)length, name, command, guess.word);
+}
+
 static enum bsw_status parse_word(const char *command, struct option_list *list, char *targets,
                                   int argc, char **argv, int *at, struct bsw_error *err)
 {
@@ -135,10 +152,7 @@ static enum bsw_status parse_word(const char *command, struct option_list *list,
     const char *name = word + 2, *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
     size_t place = find_option(list, name, length);
-    if (place == list->count) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "unknown option --%.*s of %s", (int)length, name,
-                        command);
-    }
+    if (place == list->count) return refuse_name(command, list, name, length, err);
     const struct bsw_option *option = list->items[place].option;
     if (list->items[place].is_given++) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--%s is given twice", option->name);

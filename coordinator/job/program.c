@@ -4,6 +4,7 @@
 #include <cblas.h>
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "common/job/mapped_files.h"
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
+#include "coordinator/job/setting_checks.h"
 
 // How often a thread of OpenMP that waits for others looks before it sleeps. libgomp's own 300,000
 // are some 10 ms, in which it may keep the one it waits for from running.
@@ -22,11 +24,20 @@
 // it.
 static void print_error(const struct bsw_transport *transport, const struct bsw_error *err)
 {
+    if (err->message[0] == '\0') return;
     if (transport->rank != 0 && !transport->broken) return;
     if (err->rank >= 0 && transport->num_ranks > 1)
         fprintf(stderr, "bitsweep: rank %d: %s\n", err->rank, err->message);
     else
         fprintf(stderr, "bitsweep: %s\n", err->message);
+}
+
+// Whether standard output is a pipe that nobody reads any more, as behind `| head`: they have what
+// they wanted, and no line of ours would help them. The exit code tells that not all was written.
+static int is_reader_gone(void)
+{
+    struct pollfd end = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&end, 1, 0) > 0 && (end.revents & POLLERR) != 0;
 }
 
 // How the run ended, for whoever asks: the last thing but closing, which ends the process where the
@@ -85,7 +96,14 @@ static enum bsw_status run(const struct bsw_program *program, struct bsw_transpo
     }
     const struct bsw_command *command = find_command(program, argv[0]);
     if (command) return bsw_command_run(command, transport, argc - 1, argv + 1, err);
-    return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s'; %s", program->unknown, argv[0], program->hint);
+    struct bsw_setting_guess guess = {NULL, 0};
+    for (size_t i = 0; i < program->num_commands; i++)
+        bsw_setting_guess(&guess, argv[0], strlen(argv[0]), name_of(program, program->commands[i]));
+    if (!guess.word)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s'; %s", program->unknown, argv[0],
+                        program->hint);
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s': did you mean %s? %s", program->unknown, argv[0],
+                    guess.word, program->hint);
 }
 
 // The file of this program and a suffix behind its name; -1 and errno where that fails.
@@ -132,7 +150,8 @@ int bsw_program_run(const struct bsw_program *program, int argc, char **argv)
         bsw_run_status_begin(*program->name || !command ? program->name : command->table.command);
     status = run(program, &transport, argc - 1, argv + 1, &err);
     if (status == BSW_OK && transport.rank == 0 && (fflush(stdout) != 0 || ferror(stdout))) {
-        status = bsw_fail(&err, BSW_ERROR_IO, "cannot write to standard output");
+        status =
+            bsw_fail(&err, BSW_ERROR_IO, is_reader_gone() ? "" : "cannot write to standard output");
     }
     status = conclude(&transport, status, &err);
     bsw_transport_close(&transport, status != BSW_OK);

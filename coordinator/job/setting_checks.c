@@ -24,6 +24,42 @@ enum bsw_status bsw_setting_choice(const char *option, const char *choices, cons
                     bsw_choices_text(choices, words));
 }
 
+enum { GUESS_BYTES = 32 };
+
+static unsigned least_of(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+// The distance of optimal string alignment; both at most GUESS_BYTES.
+static unsigned distance_of(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    unsigned rows[GUESS_BYTES + 1][GUESS_BYTES + 1];
+    for (size_t i = 0; i <= a_length; i++) rows[i][0] = (unsigned)i;
+    for (size_t j = 0; j <= b_length; j++) rows[0][j] = (unsigned)j;
+    for (size_t i = 1; i <= a_length; i++) {
+        for (size_t j = 1; j <= b_length; j++) {
+            unsigned changed = rows[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            rows[i][j] = least_of(changed, least_of(rows[i - 1][j], rows[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                rows[i][j] = least_of(rows[i][j], rows[i - 2][j - 2] + 1);
+        }
+    }
+    return rows[a_length][b_length];
+}
+
+void bsw_setting_guess(struct bsw_setting_guess *guess, const char *text, size_t length,
+                       const char *known)
+{
+    size_t known_length = strlen(known);
+    if (length < 2 || length > GUESS_BYTES || known_length > GUESS_BYTES) return;
+    unsigned distance = distance_of(text, length, known, known_length);
+    if (length >= 3 && strncmp(text, known, length) == 0) distance = 1; // begun, and not ended
+    if (distance > (length < 4 ? 1 : length < 8 ? 2 : 3)) return;
+    if (guess->word && guess->distance <= distance) return;
+    *guess = (struct bsw_setting_guess){known, distance};
+}
+
 enum bsw_status bsw_setting_number(const char *option, double value, double least, double most,
                                    struct bsw_error *err)
 {

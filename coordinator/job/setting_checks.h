@@ -4,6 +4,7 @@
 #ifndef BITSWEEP_COORDINATOR_SETTING_CHECKS_H
 #define BITSWEEP_COORDINATOR_SETTING_CHECKS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
@@ -11,6 +12,15 @@
 // Which of choices "a|b|c" a text is; NULL: 0.
 enum bsw_status bsw_setting_choice(const char *option, const char *choices, const char *text,
                                    unsigned *out, struct bsw_error *err);
+// The word that someone may have meant by a text of so many bytes: begun with {0}, then shown all
+// that are known. One that is too far is not: word stays NULL.
+struct bsw_setting_guess {
+    const char *word;
+    unsigned distance; // letters to change, add, leave out or swap
+};
+void bsw_setting_guess(struct bsw_setting_guess *guess, const char *text, size_t length,
+                       const char *known);
+
 // From least to most; NaN is neither.
 enum bsw_status bsw_setting_number(const char *option, double value, double least, double most,
                                    struct bsw_error *err);

@@ -63,6 +63,13 @@ static void print_option(FILE *out, const char *option, const char *text)
     bsw_sweep_print_word(out, text);
 }
 
+static void print_range(FILE *out, const char *option, struct bsw_row_range range)
+{
+    if (range.first == 0 && range.last == UINT64_MAX) return;
+    fprintf(out, " --%s %llu:", option, (unsigned long long)range.first);
+    if (range.last != UINT64_MAX) fprintf(out, "%llu", (unsigned long long)range.last);
+}
+
 static void print_encode(FILE *out, const json_t *row, const struct bsw_sweep_settings *settings,
                          const char *metric)
 {
@@ -71,6 +78,7 @@ static void print_encode(FILE *out, const json_t *row, const struct bsw_sweep_se
     const struct bsw_codec_table *table = codec->table;
     fputs("bitsweep encode", out);
     print_option(out, "base", settings->base);
+    print_range(out, "rows", settings->rows);
     fprintf(out, " --metric %s --codec %s", metric, text_of(row, "algorithm"));
     if (table->has_model && settings->model)
         print_option(out, "model", settings->model);
@@ -120,6 +128,8 @@ static void print_search(FILE *out, const json_t *row, const struct bsw_sweep_se
     double probe = number_of(row, "probe"), ratio = number_of(row, "probe_ratio");
     fprintf(out, "bitsweep search --index index-%s", text_of(row, "index_name"));
     print_option(out, "queries", settings->queries);
+    print_range(out, "query-rows", settings->query_rows);
+    if (settings->exclude_self) fputs(" --exclude-self", out);
     fprintf(out, " --k %.15g", number_of(row, "count"));
     if (!table->has_exact_keys) fprintf(out, " --oversample %.15g", number_of(row, "oversample"));
     if (!table->has_exact_keys && !table->has_model && !codec->has_bytes && !codec->has_tables)

@@ -19,6 +19,7 @@ enum { WORD_BYTES = 32, LEARNED_QUERY_BITS = 7, MOST_WORDS = 6, AUTO = -1 };
 #define COMMA() ,
 
 static const char *const codecs[] = {BSW_CODEC_LIST(BSW_CODEC_TEXT, COMMA)}; // as in bsw_codecs
+_Static_assert(sizeof codecs / sizeof codecs[0] <= BSW_SWEEP_MAX_CODECS, "bits of each");
 static const char *const tables[] = {"auto", "float32", "float16", "e5m3", "e4m4"};
 static const char *const entries[] = {"all", "radius"};
 static const char *const modes[] = {"H", "M", "L"};
@@ -106,18 +107,72 @@ static enum bsw_status append(const char *what, const char *word, double value,
     return BSW_OK;
 }
 
+// A number, or A:B, in steps of 1. word is cut.
+static enum bsw_status append_numbers(const struct axis_rule *rule, const char *what, char *word,
+                                      struct bsw_sweep_axis *out, struct bsw_error *err)
+{
+    char *colon = strchr(word, ':');
+    struct axis_rule plain = *rule;
+    double first, last;
+    plain.word = NULL; // no end of a range
+    if (colon) *colon = '\0';
+    BSW_TRY(parse_number(rule, what, word, &first, err));
+    if (!colon) return append(what, word, first, out, err);
+    BSW_TRY(parse_number(&plain, what, word, &first, err));
+    BSW_TRY(parse_number(&plain, what, colon + 1, &last, err));
+    if (last < first)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%s: %s:%s is no range: use the smaller number first, as in 1:4", what,
+                        word, colon + 1);
+    for (double value = first; value <= last; value++) {
+        char text[WORD_BYTES];
+        snprintf(text, sizeof text, "%.15g", value);
+        BSW_TRY(append(what, text, value, out, err));
+    }
+    return BSW_OK;
+}
+
+// "saq", "saq:1:3", or a number behind one of these, which is the codec's, too.
+static enum bsw_status append_codec(struct bsw_sweep_grid *grid, const char *what, char *word,
+                                    struct bsw_error *err)
+{
+    const struct axis_rule *rule = &rules[BSW_SWEEP_CODEC];
+    struct bsw_sweep_axis *codecs_axis = &grid->axes[BSW_SWEEP_CODEC];
+    size_t last = codecs_axis->count > 0 ? (size_t)codecs_axis->values[codecs_axis->count - 1] : 0;
+    struct bsw_sweep_axis *bits = &grid->own_bits[last];
+    char *colon = strchr(word, ':');
+    double value;
+    if (bits->count > 0 && word[0] >= '0' && word[0] <= '9')
+        return append_numbers(&rules[BSW_SWEEP_BITS], what, word, bits, err);
+    if (colon) *colon = '\0';
+    BSW_TRY(parse_choice(rule, what, word, &value, err));
+    BSW_TRY(append(what, word, value, codecs_axis, err));
+    if (!colon) return BSW_OK;
+    if (bsw_codecs[(size_t)value]->table->fixed_bits > 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s takes no bits", what, word);
+    return append_numbers(&rules[BSW_SWEEP_BITS], what, colon + 1, &grid->own_bits[(size_t)value],
+                          err);
+}
+
 enum bsw_status bsw_sweep_grid_set(struct bsw_sweep_grid *grid, enum bsw_sweep_axis_kind axis,
                                    const char *before, const char *text, struct bsw_error *err)
 {
     const struct axis_rule *rule = &rules[axis];
+    struct bsw_sweep_axis *out = &grid->axes[axis];
     char word[WORD_BYTES], what[300];
-    grid->axes[axis].count = 0;
+    out->count = 0;
+    if (axis == BSW_SWEEP_CODEC) memset(grid->own_bits, 0, sizeof grid->own_bits);
     snprintf(what, sizeof what, "%s%s", before, rule->name);
     while (bsw_word_take(&text, ',', word, sizeof word)) {
         double value;
-        BSW_TRY(rule->words ? parse_choice(rule, what, word, &value, err)
-                            : parse_number(rule, what, word, &value, err));
-        BSW_TRY(append(what, word, value, &grid->axes[axis], err));
+        if (axis == BSW_SWEEP_CODEC) {
+            BSW_TRY(append_codec(grid, what, word, err));
+        } else if (rule->words) {
+            BSW_TRY(parse_choice(rule, what, word, &value, err));
+            BSW_TRY(append(what, word, value, out, err));
+        } else {
+            BSW_TRY(append_numbers(rule, what, word, out, err));
+        }
     }
     return BSW_OK;
 }
@@ -140,6 +195,7 @@ static struct bsw_sweep_grid narrow(const struct bsw_sweep_grid *grid, size_t co
     struct bsw_sweep_grid out = *grid;
     const struct bsw_codec_table *table = bsw_codecs[codec]->table;
     fix(&out, BSW_SWEEP_CODEC, (double)codec);
+    if (grid->own_bits[codec].count > 0) out.axes[BSW_SWEEP_BITS] = grid->own_bits[codec];
     if (table->fixed_bits > 0) fix(&out, BSW_SWEEP_BITS, table->fixed_bits);
     if (table->has_parts) {
         fix(&out, BSW_SWEEP_QUERY_BITS, 1);
@@ -265,6 +321,17 @@ static size_t count_points(const struct bsw_sweep_grid *grid)
     return total;
 }
 
+// At least as many as the grid's codecs span.
+static size_t most_points(const struct bsw_sweep_grid *grid)
+{
+    struct bsw_sweep_grid wide = *grid;
+    for (int c = 0; c < BSW_SWEEP_MAX_CODECS; c++) {
+        if (grid->own_bits[c].count > wide.axes[BSW_SWEEP_BITS].count)
+            wide.axes[BSW_SWEEP_BITS] = grid->own_bits[c];
+    }
+    return count_points(&wide);
+}
+
 // What an axis holds that the point does not know counts once. 0: it was counted before.
 static int take_rest(const double value[BSW_SWEEP_NUM_AXES], const size_t place[BSW_SWEEP_NUM_AXES],
                      struct bsw_sweep_point *point)
@@ -361,7 +428,7 @@ enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_
     BSW_TRY(check_probe(grids, num_grids, err));
     for (size_t g = 0; g < num_grids; g++) {
         BSW_TRY(check_axes(&grids[g], err));
-        total += count_points(&grids[g]);
+        total += most_points(&grids[g]);
         if (total > BSW_SWEEP_MAX_POINTS)
             return bsw_fail(err, BSW_ERROR_USAGE, "more than %d points", BSW_SWEEP_MAX_POINTS);
     }

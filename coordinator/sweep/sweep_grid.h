@@ -11,7 +11,8 @@
 #include "coordinator/search/search_settings.h"
 #include "kernels/table_scan/table_formats.h"
 
-enum { BSW_SWEEP_MAX_VALUES = 32 };    // of an axis
+enum { BSW_SWEEP_MAX_VALUES = 32 }; // of an axis
+enum { BSW_SWEEP_MAX_CODECS = 6 };
 enum { BSW_SWEEP_MAX_POINTS = 10000 }; // of all grids of a sweep, those left out among them
 
 enum bsw_sweep_axis_kind {
@@ -40,14 +41,16 @@ struct bsw_sweep_axis {
 
 struct bsw_sweep_grid {
     struct bsw_sweep_axis axes[BSW_SWEEP_NUM_AXES];
+    struct bsw_sweep_axis own_bits[BSW_SWEEP_MAX_CODECS]; // of a codec; empty: as all have them
 };
 
 // By the name of the option, which is also that in a plan: "query-bits"; -1: no axis has it.
 int bsw_sweep_axis_of(const char *name);
 
-// Replaces the values of an axis by those of text, "1,1.5,4" or "xfbq,saq". Each must be in its
-// range or among its words, none there twice: BSW_ERROR_USAGE, the message begins with `before` and
-// the axis' name.
+// Replaces the values of an axis by those of text, "1,1.5,4:6" or "xfbq,saq:1:3,6,pq:8": A:B is A,
+// A + 1, ... B, and numbers behind the name of a codec are its own bits. Each must be in its range
+// or among its words, none there twice: BSW_ERROR_USAGE, the message begins with `before` and the
+// axis' name.
 enum bsw_status bsw_sweep_grid_set(struct bsw_sweep_grid *grid, enum bsw_sweep_axis_kind axis,
                                    const char *before, const char *text, struct bsw_error *err);
 

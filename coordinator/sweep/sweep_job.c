@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/sweep/sweep_job.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -89,6 +90,7 @@ static enum bsw_status describe_vectors(struct sweep_job *job, bsw_vectors *base
     BSW_TRY(bsw_metric_choose(s->metric, base, queries, &run->metric, err));
     BSW_TRY(bsw_query_digest(queries, &job->queries_digest, err));
     job->num_rows = job->limits.num_rows = bsw_vectors_num_rows(base);
+    if (s->exclude_self) job->limits.num_rows--; // that an answer may have
     job->limits.is_cosine = run->metric == BSW_METRIC_COSINE;
     job->limits.is_ip = run->metric == BSW_METRIC_IP;
     job->limits.is_integer =
@@ -103,9 +105,9 @@ static enum bsw_status describe_vectors(struct sweep_job *job, bsw_vectors *base
 static enum bsw_status open_vectors(struct sweep_job *job, struct bsw_error *err)
 {
     bsw_vectors *base = NULL, *queries = NULL;
-    enum bsw_status status = bsw_vectors_open(job->settings->base, BSW_ALL_ROWS, &base, err);
+    enum bsw_status status = bsw_vectors_open(job->settings->base, job->settings->rows, &base, err);
     if (status == BSW_OK)
-        status = bsw_queries_open(job->settings->queries, BSW_ALL_ROWS, &queries, err);
+        status = bsw_queries_open(job->settings->queries, job->settings->query_rows, &queries, err);
     if (status == BSW_OK) status = describe_vectors(job, base, queries, err);
     bsw_vectors_close(&queries);
     bsw_vectors_close(&base);
@@ -117,7 +119,10 @@ static enum bsw_status check_truth(const struct sweep_job *job, struct bsw_error
 {
     const struct bsw_sidecar searches = {.metric = bsw_metric_name(job->run.metric),
                                          .rows = job->num_rows,
+                                         .first_row = job->settings->rows.first,
+                                         .is_self_excluded = job->settings->exclude_self,
                                          .has_first_query = 1,
+                                         .first_query = job->settings->query_rows.first,
                                          .queries_digest = job->queries_digest};
     struct bsw_sidecar truth;
     const char *path = job->settings->groundtruth;
@@ -131,7 +136,7 @@ static enum bsw_status open_truth(struct sweep_job *job, struct bsw_error *err)
     struct bsw_results truth = {0};
     if (!path) {
         bsw_journal_field_text(&job->fields, "groundtruth", "computed");
-        job->limits.truth_k = job->num_rows;
+        job->limits.truth_k = job->limits.num_rows;
         return bsw_path_join(job->run.truth, job->run.folder, "groundtruth", err);
     }
     if (strlen(path) >= BSW_PATH_BYTES)
@@ -149,6 +154,16 @@ static enum bsw_status open_truth(struct sweep_job *job, struct bsw_error *err)
                           (unsigned long long)job->run.num_queries);
     bsw_results_deinit(&truth);
     return status == BSW_OK ? check_truth(job, err) : status;
+}
+
+static void add_range(struct bsw_journal_fields *fields, const char *name,
+                      struct bsw_row_range range)
+{
+    char text[64];
+    if (range.first == 0 && range.last == UINT64_MAX) return; // as older sweeps have it
+    snprintf(text, sizeof text, "%llu:%llu", (unsigned long long)range.first,
+             (unsigned long long)range.last);
+    bsw_journal_field_text(fields, name, text);
 }
 
 // What the rows are a function of, but for the grid. The launcher is what older versions had.
@@ -170,6 +185,9 @@ static void add_fields(struct sweep_job *job)
     static const char *const residuals[] = {
         [BSW_RESIDUALS_AUTO] = "auto", [BSW_RESIDUALS_YES] = "yes", [BSW_RESIDUALS_NO] = "no"};
     bsw_journal_field_text(fields, "residual", residuals[s->residuals]);
+    add_range(fields, "rows", s->rows);
+    add_range(fields, "query-rows", s->query_rows);
+    if (s->exclude_self) bsw_journal_field_text(fields, "exclude-self", "yes");
     bsw_journal_field_count(fields, "shards", s->shards);
     bsw_journal_field_count(fields, "subspaces", s->parts);
     bsw_journal_field_count(fields, "repeat", s->repeat);
@@ -211,7 +229,8 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
         if (points->points[i].entries == BSW_ENTRIES_RADIUS) job->run.has_radii = 1;
     }
     if (s->groundtruth && job->max_k > 0)
-        BSW_TRY(bsw_sweep_judge_ids(job->run.truth, s->base, job->num_rows, job->max_k, err));
+        BSW_TRY(bsw_sweep_judge_ids(job->run.truth, s->base, s->rows.first, job->num_rows,
+                                    job->max_k, err));
     if (job->run.has_radii)
         bsw_journal_field_text(&job->fields, "entries", "radius");
     else if (s->has_hit_time)
@@ -354,6 +373,8 @@ static enum bsw_status report(struct sweep_job *job, struct bsw_error *err)
     BSW_TRY(bsw_sweep_report_write(&report, err));
     job->outcome->report = report.json;
     job->outcome->num_nearer = job->run.num_nearer;
+    job->outcome->num_own = job->run.num_own;
+    job->outcome->num_queries = job->run.num_queries;
     job->outcome->has_plots = report.has_plots;
     return BSW_OK;
 }

@@ -10,10 +10,11 @@
 // What rank 0 measured; bsw_sweep_outcome_deinit frees.
 struct bsw_sweep_outcome {
     struct bsw_sweep_points points;
-    uint64_t num_resumed; // points of this grid that the journal had
-    uint64_t num_nearer;  // of the ground truth that was given: sweep_judge.h
-    int has_plots;        // 0: gnuplot is missing
-    json_t *report;       // what sweep.json has
+    uint64_t num_resumed;          // points of this grid that the journal had
+    uint64_t num_nearer;           // of the ground truth that was given: sweep_judge.h
+    uint64_t num_queries, num_own; // num_own: those that are rows of the base: sweep_point.h
+    int has_plots;                 // 0: gnuplot is missing
+    json_t *report;                // what sweep.json has
 };
 void bsw_sweep_outcome_deinit(struct bsw_sweep_outcome *outcome);
 

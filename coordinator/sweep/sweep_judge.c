@@ -14,7 +14,7 @@ enum bsw_status bsw_sweep_judge_open(struct bsw_evaluation *judge, const char *p
     *judge = (struct bsw_evaluation){.ties = s->counts_ties ? BSW_TIES_EXACT : BSW_TIES_NONE};
     BSW_TRY(bsw_results_read(path, &judge->truth, err));
     if (s->counts_ties)
-        BSW_TRY(bsw_exact_pairs_open(&judge->pairs, s->base, s->queries, BSW_ALL_ROWS, metric,
+        BSW_TRY(bsw_exact_pairs_open(&judge->pairs, s->base, s->queries, s->query_rows, metric,
                                      s->level, err));
     if (truth->num_queries != num_queries)
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %llu queries, the sweep has %llu", path,
@@ -28,8 +28,8 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-enum bsw_status bsw_sweep_judge_ids(const char *path, const char *base, uint64_t num_rows,
-                                    uint64_t k, struct bsw_error *err)
+enum bsw_status bsw_sweep_judge_ids(const char *path, const char *base, uint64_t first_row,
+                                    uint64_t num_rows, uint64_t k, struct bsw_error *err)
 {
     struct bsw_results truth = {0};
     enum bsw_status status = bsw_results_read(path, &truth, err);
@@ -42,10 +42,14 @@ enum bsw_status bsw_sweep_judge_ids(const char *path, const char *base, uint64_t
             status =
                 bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: query %llu has fewer than %llu neighbours",
                          path, query, (unsigned long long)k);
-        else if ((uint64_t)last >= num_rows)
-            status =
-                bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: query %llu has id %lld, %s has %llu rows",
-                         path, query, (long long)last, base, (unsigned long long)num_rows);
+        else if ((uint64_t)last >= first_row + num_rows)
+            status = bsw_fail(err, BSW_ERROR_BAD_DATA,
+                              "%s: query %llu has id %lld, %s has %llu rows", path, query,
+                              (long long)last, base, (unsigned long long)(first_row + num_rows));
+        else if ((uint64_t)ids[0] < first_row)
+            status = bsw_fail(err, BSW_ERROR_BAD_DATA,
+                              "%s: query %llu has id %lld, --rows begins at %llu", path, query,
+                              (long long)ids[0], (unsigned long long)first_row);
         for (uint64_t i = 1; status == BSW_OK && i < k; i++) {
             if (ids[i] == ids[i - 1])
                 status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: query %llu has id %lld twice", path,
@@ -63,7 +67,7 @@ enum bsw_status bsw_sweep_judge_check(struct bsw_evaluation *judge, const char *
 {
     const enum bsw_tie_values ties = judge->ties;
     if (!judge->pairs.base)
-        BSW_TRY(bsw_exact_pairs_open(&judge->pairs, s->base, s->queries, BSW_ALL_ROWS, metric,
+        BSW_TRY(bsw_exact_pairs_open(&judge->pairs, s->base, s->queries, s->query_rows, metric,
                                      s->level, err));
     judge->results = *answers; // for the call
     if (judge->results.num_queries > CHECKED_QUERIES) judge->results.num_queries = CHECKED_QUERIES;

@@ -16,8 +16,8 @@ enum bsw_status bsw_sweep_judge_open(struct bsw_evaluation *judge, const char *p
 
 // Whether each query of a ground truth has k neighbours, all different ones of the num_rows rows of
 // `base`: else BSW_ERROR_BAD_DATA.
-enum bsw_status bsw_sweep_judge_ids(const char *path, const char *base, uint64_t num_rows,
-                                    uint64_t k, struct bsw_error *err);
+enum bsw_status bsw_sweep_judge_ids(const char *path, const char *base, uint64_t first_row,
+                                    uint64_t num_rows, uint64_t k, struct bsw_error *err);
 
 // Whether a ground truth, named `path`, can be one: rows of a refined answer that are nearer than
 // its k-th neighbour and not among its first k must not be. Some there may be, *num_nearer, where

@@ -130,6 +130,9 @@ static enum bsw_status learn(const struct bsw_sweep_run *run, const struct bsw_s
     struct bsw_train_settings settings = bsw_train_settings_default();
     struct bsw_train_stats stats;
     double since = bsw_clock_seconds();
+    if (run->team.settings->rows.first > 0 || run->team.settings->rows.last != UINT64_MAX)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--rows: codec rbe learns from all rows; give it a --model");
     settings.pairs.base = run->team.settings->base;
     settings.metric = bsw_metric_name(run->metric);
     settings.code_dims = run->dims;
@@ -193,6 +196,7 @@ static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
         .is_refined = what == ANSWER,
         .select =
             what == CANDIDATES_BY_CODE ? BSW_SELECT_THRESHOLD : bsw_search_select_of(point->select),
+        .exclude_self = run->team.settings->exclude_self,
         .batch = run->team.settings->batch};
     if (what != CANDIDATES_BY_CODE) {
         request.table = point->table;
@@ -375,6 +379,18 @@ static enum bsw_status open_judge(struct bsw_sweep_run *run, uint64_t k, struct 
                     run->truth, (unsigned long long)run->judge.truth.k, (unsigned long long)k);
 }
 
+static uint64_t count_own(const struct bsw_sweep_run *run)
+{
+    const struct bsw_results *answers = &run->found.answers;
+    uint64_t count = 0;
+    if (run->metric == BSW_METRIC_IP || !answers->values) return 0;
+    for (uint64_t q = 0; q < answers->num_queries; q++) {
+        float value = answers->values[q * answers->k];
+        count += run->metric == BSW_METRIC_L2 ? value == 0 : value >= 1 - 1e-6f;
+    }
+    return count;
+}
+
 // By the answer of the first point that is measured.
 static enum bsw_status check_truth(struct bsw_sweep_run *run, uint64_t k, struct bsw_error *err)
 {
@@ -394,6 +410,8 @@ enum bsw_status bsw_sweep_measure(struct bsw_sweep_run *run, const struct bsw_sw
     BSW_TRY(open_judge(run, point->k, err));
     BSW_TRY(find_recalls(run, point, rows, &recalls, err));
     BSW_TRY(check_truth(run, point->k, err));
+    uint64_t num_own = count_own(run);
+    if (num_own > run->num_own) run->num_own = num_own;
     json_t *made = describe(run, point);
     if (!made) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a point");
     set_recalls(run, made, &recalls);

@@ -31,6 +31,9 @@ struct bsw_sweep_run {
     // of theirs are nearer than its last.
     int is_truth_checked;
     uint64_t num_nearer;
+    // Queries whose first answer is no other vector, as far as l2 and cosine tell: rows of the
+    // corpus, whose first neighbour is found by any code.
+    uint64_t num_own;
 };
 void bsw_sweep_run_deinit(struct bsw_sweep_run *run);
 

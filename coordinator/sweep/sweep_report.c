@@ -53,16 +53,16 @@ static json_t *describe_job(const struct bsw_sweep_report *r)
 {
     const struct bsw_sweep_run *run = r->run;
     const struct bsw_sweep_settings *s = run->team.settings;
-    return json_pack("{s:o, s:I, s:I, s:o, s:I, s:s, s:o, s:I, s:s, s:o, s:I, s:I, s:I, s:I, s:I}",
-                     "base", text_of(s->base), "rows", (json_int_t)r->num_rows, "dims",
-                     (json_int_t)run->dims, "queries", text_of(s->queries), "num_queries",
-                     (json_int_t)run->num_queries, "metric", bsw_metric_name(run->metric),
-                     "groundtruth", s->groundtruth ? text_of(run->truth) : json_string("computed"),
-                     "nearer_rows", (json_int_t)run->num_nearer, "recall_counts",
-                     bsw_sweep_recall_counts(run), "model",
-                     text_of(s->model ? s->model : "learned"), "shards", (json_int_t)s->shards,
-                     "repeat", (json_int_t)s->repeat, "batch", (json_int_t)s->batch, "items",
-                     (json_int_t)s->queue.items, "queue_length", (json_int_t)s->queue.length);
+    return json_pack(
+        "{s:o, s:I, s:I, s:o, s:I, s:s, s:o, s:I, s:I, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "base",
+        text_of(s->base), "rows", (json_int_t)r->num_rows, "dims", (json_int_t)run->dims, "queries",
+        text_of(s->queries), "num_queries", (json_int_t)run->num_queries, "metric",
+        bsw_metric_name(run->metric), "groundtruth",
+        s->groundtruth ? text_of(run->truth) : json_string("computed"), "nearer_rows",
+        (json_int_t)run->num_nearer, "queries_in_corpus", (json_int_t)run->num_own, "recall_counts",
+        bsw_sweep_recall_counts(run), "model", text_of(s->model ? s->model : "learned"), "shards",
+        (json_int_t)s->shards, "repeat", (json_int_t)s->repeat, "batch", (json_int_t)s->batch,
+        "items", (json_int_t)s->queue.items, "queue_length", (json_int_t)s->queue.length);
 }
 
 static json_t *describe(const struct bsw_sweep_report *r)

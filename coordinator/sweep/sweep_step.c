@@ -26,6 +26,9 @@ static enum bsw_status make_truth(const struct bsw_sweep_team *team,
     struct bsw_truth_stats stats;
     const struct bsw_truth_settings settings = {.base = team->settings->base,
                                                 .queries = team->settings->queries,
+                                                .rows = team->settings->rows,
+                                                .query_rows = team->settings->query_rows,
+                                                .exclude_self = team->settings->exclude_self,
                                                 .out = step->path,
                                                 .metric = bsw_metric_name(step->metric),
                                                 .k = step->k,
@@ -51,7 +54,7 @@ static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bs
     BSW_TRY(bsw_codec_parse(step->codec, &codec, err));
     const struct bsw_encode_settings settings = {
         .base = team->settings->base,
-        .rows = BSW_ALL_ROWS,
+        .rows = team->settings->rows,
         .index = step->path,
         .codec = codec,
         .metric = bsw_metric_name(step->metric),
@@ -94,7 +97,7 @@ static enum bsw_status search(const struct bsw_sweep_team *team, const struct bs
                                          .check_seconds = CHECK_SECONDS};
     const struct bsw_search_sink sink = {.answers = bsw_memory_sink(&found->answers)};
     const struct bsw_search_run run = {.queries = team->settings->queries,
-                                       .query_rows = BSW_ALL_ROWS,
+                                       .query_rows = team->settings->query_rows,
                                        .warmup = step->warmup,
                                        .repeat = step->repeat,
                                        .least_seconds = step->least_seconds,

@@ -16,6 +16,8 @@
 // The same on all ranks but for the last group; texts are borrowed.
 struct bsw_sweep_settings {
     const char *base, *queries, *folder;
+    struct bsw_row_range rows, query_rows;
+    int exclude_self;                     // row i is not in the answer of query i
     const char *groundtruth;              // NULL: computed
     const char *metric;                   // NULL: as the files say
     const char *model;                    // of codec rbe; NULL: learned from the base

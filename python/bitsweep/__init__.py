@@ -18,7 +18,7 @@
 >>> ix.close()
 >>> bitsweep.Index(folder.name + "/none")  # doctest: +ELLIPSIS
 Traceback (most recent call last):
-bitsweep.Error: ...
+bitsweep.library.NoFile: ...
 >>> folder.cleanup()
 """
 

@@ -30,6 +30,7 @@ from .library import (
     call,
     lib,
     path_bytes,
+    with_hints,
 )
 from .settings import fill, flag
 from .vectors import TYPES, Answer, Asked, File, Source, Vectors, empty_answer
@@ -72,6 +73,7 @@ class Index:
     one that was pickled, is its folder opened again with the same settings.
     """
 
+    @with_hints
     def __init__(
         self,
         folder: File,
@@ -145,6 +147,7 @@ class Index:
         return facts
 
     @classmethod
+    @with_hints
     def encode(
         cls,
         x: Vectors,
@@ -253,6 +256,7 @@ class Index:
         if cause:
             warnings.warn(cause, RuntimeWarning, stacklevel=3)
 
+    @with_hints
     def search(
         self,
         queries: Optional[Vectors],
@@ -318,6 +322,7 @@ class Index:
                 )
         return values, ids
 
+    @with_hints
     def calibrate(
         self,
         queries: Optional[Vectors] = None,
@@ -391,6 +396,16 @@ class Index:
     @property
     def dims(self) -> int:
         return int(self._info["dims"])
+
+    @property
+    def ntotal(self) -> int:
+        """Rows, as FAISS calls them."""
+        return len(self)
+
+    @property
+    def d(self) -> int:
+        """Dims, as FAISS calls them."""
+        return self.dims
 
     @property
     def metric(self) -> str:

@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import difflib
+import errno
+import functools
+import inspect
 import os
 import re
 from ctypes import (
@@ -27,7 +31,7 @@ from ctypes import (
     c_void_p,
 )
 from pathlib import Path
-from typing import Any, Callable, Iterator, Union
+from typing import Any, Callable, Iterator, TypeVar, Union
 
 STOPPED = 8
 USAGE = 1
@@ -43,18 +47,58 @@ NONE = 2**64 - 2
 class Error(Exception):
     """A call failed. The text is the library's, one line.
 
+    It is also a ValueError where an argument or data cannot be, a FileNotFoundError, a
+    FileExistsError or another OSError where files are at fault, and a MemoryError.
+
     code: number of the header's `enum bitsweep_status`: 1 usage, 2 too large, 3 bad data, 4 input
     or output, 5 out of memory, 6 timeout, 7 peer, 8 stopped, 9 self-check. rank: with several
     ranks the one that found it, else -1.
     """
 
+    def __new__(cls, message: str, code: int = USAGE, rank: int = -1) -> Error:
+        kind = _kind_of(message, code) if cls is Error else cls
+        maker = OSError if issubclass(kind, OSError) else Exception  # whose memory it has
+        return maker.__new__(kind, message)
+
     def __init__(self, message: str, code: int = USAGE, rank: int = -1) -> None:
-        super().__init__(message, code, rank)
+        super().__init__(message)
+        self.args = (message, code, rank)
         self.code = code
         self.rank = rank
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class BadValue(Error, ValueError):
+    pass
+
+
+class NoMemory(Error, MemoryError):
+    pass
+
+
+class SystemFault(Error, OSError):
+    pass
+
+
+class NoFile(Error, FileNotFoundError):
+    pass
+
+
+class FileThere(Error, FileExistsError):
+    pass
+
+
+_THERE = re.compile(r": (exists|holds an index already|has an? (un)?finished )")
+
+
+def _kind_of(message: str, code: int) -> type[Error]:
+    if code == 1 and _THERE.search(message):
+        return FileThere
+    if code == 4:
+        return NoFile if os.strerror(errno.ENOENT) in message else SystemFault
+    return {1: BadValue, 2: BadValue, 3: BadValue, 5: NoMemory}.get(code, Error)
 
 
 class ErrorStruct(Structure):
@@ -365,6 +409,9 @@ _ARGUMENTS = {
     "check-every": "check_seconds",
     "stage": "stage_dims",
 }
+_FLAG = re.compile(
+    r"--(force|resume|copy-vectors|drop-bad-rows|exclude-self|skip-check)\b(?![:-])"
+)
 _RANGE = re.compile(r"^--rows\b")
 _OPTION_OF = re.compile(r"\b(encode|search) --([a-z]+(?:-[a-z]+)*)")
 _OPTION = re.compile(r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)")
@@ -384,11 +431,58 @@ def as_written(message: str) -> str:
     'probe: idx has no lists; encode(lists=) makes some'
     >>> as_written("memory:base: row 7 has a NaN or Inf")
     'x: row 7 has a NaN or Inf'
+    >>> as_written("idx: holds an index already; --force replaces it")
+    'idx: holds an index already; force=True replaces it'
     """
     message = _RANGE.sub("first_row, num_rows", message)
+    message = _FLAG.sub(lambda m: f"{_argument(m[1])}=True", message)
     message = _OPTION_OF.sub(lambda m: f"{m[1]}({_argument(m[2])}=)", message)
     message = _OPTION.sub(lambda m: _argument(m[1]), message)
     return _MEMORY.sub(lambda m: _argument(m[1]), message)
+
+
+# What others call an argument.
+_KNOWN_AS = {
+    "nprobe": "probe",
+    "n_probe": "probe",
+    "n_probes": "probe",
+    "nlist": "lists",
+    "n_lists": "lists",
+    "nbits": "bits",
+    "n_bits": "bits",
+    "topk": "k",
+    "top_k": "k",
+    "n_neighbors": "k",
+    "num_neighbors": "k",
+    "space": "metric",
+    "metric_type": "metric",
+    "num_threads": "threads",
+    "n_jobs": "threads",
+    "k_factor": "oversample",
+}
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def with_hints(function: _Function) -> _Function:
+    """An argument that there is not is a TypeError that names the one that was meant."""
+    known = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+
+    @functools.wraps(function)
+    def wrapped(*arguments: Any, **more: Any) -> Any:
+        for name in more:
+            if name in known:
+                continue
+            close = difflib.get_close_matches(name, known, 1)
+            meant = _KNOWN_AS.get(name.lower(), "")
+            if meant in known or close:
+                hint = f": did you mean {meant if meant in known else close[0]}?"
+            else:
+                hint = f"; there are {', '.join(known)}"
+            raise TypeError(f"{function.__name__} has no argument {name}{hint}")
+        return function(*arguments, **more)
+
+    return wrapped  # type: ignore[return-value]
 
 
 def check(status: int, error: ErrorStruct) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
-from .library import Error, KnnSettings, Progress, Ranks, Rows, call, lib, path_bytes, shown
+from .library import Error, KnnSettings, Progress, Ranks, Rows, call, lib, path_bytes, shown, with_hints
 from .settings import count, fill, flag
 from .watch import Watch
 
@@ -35,7 +35,10 @@ def as_array(x: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
     """x with rows without gaps and numbers that the library has: itself, or one copy."""
     array = _any_array(x, name)
     if array.ndim != 2:
-        raise Error(f"{name}: an array of 2 axes is needed, rows and dims, not of {array.ndim}")
+        hint = f": {name}[None] makes one row of it" if array.ndim == 1 and array.size else ""
+        raise Error(
+            f"{name}: an array of 2 axes is needed, rows and dims, not of {array.ndim}{hint}"
+        )
     if array.dtype in TYPES:
         return np.ascontiguousarray(array)
     kind = array.dtype.newbyteorder("=")
@@ -211,6 +214,7 @@ def recall(ids: npt.ArrayLike, truth: npt.ArrayLike, k: Optional[int] = None) ->
     return share.value
 
 
+@with_hints
 def knn(
     x: Vectors,
     queries: Optional[Vectors],

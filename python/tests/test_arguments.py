@@ -160,8 +160,50 @@ class Errors(Case):
             bitsweep.Index("null\0byte")
 
     def test_pickled_error(self) -> None:
-        error = pickle.loads(pickle.dumps(bitsweep.Error("text", 3, 1)))
-        self.assertEqual((str(error), error.code, error.rank), ("text", 3, 1))
+        for code in range(1, 10):
+            error = pickle.loads(pickle.dumps(bitsweep.Error("x: No such file or directory", code, 1)))
+            self.assertEqual((str(error), error.code, error.rank),
+                             ("x: No such file or directory", code, 1))
+
+    def test_kinds_of_errors(self) -> None:
+        """Each is what Python calls it, too."""
+        small, there = self.x[:300], self.folder / "there"
+        bitsweep.Index.encode(small, there, metric="l2").close()
+        file = self.folder / "there.u8bin"
+        bitsweep.write(file, small)
+        kinds: list[Any] = [
+            (FileExistsError, "force=True", bitsweep.Index.encode, (small, there)),
+            (FileExistsError, "force=True", bitsweep.write, (file, small)),
+            (FileNotFoundError, "none", bitsweep.Index, (self.folder / "none",)),
+            (FileNotFoundError, "none", bitsweep.read, (self.folder / "none.fbin",)),
+            (ValueError, "k must", bitsweep.knn, (small, self.q, 0)),
+            (ValueError, "64 dims", bitsweep.knn, (small, self.q[:, :64], 3, "l2")),
+        ]
+        for kind, words, call, arguments in kinds:
+            with self.subTest(kind=kind, call=call):
+                more = {"metric": "l2"} if call == bitsweep.Index.encode else {}
+                with self.assertRaisesRegex(kind, words) as caught:
+                    call(*arguments, **more)
+                self.assertIsInstance(caught.exception, bitsweep.Error)
+        self.assertIsInstance(bitsweep.Error("no room", 5), MemoryError)
+        self.assertIsInstance(bitsweep.Error("disk full", 4), OSError)
+        self.assertNotIsInstance(bitsweep.Error("lost", 7), (OSError, ValueError))
+
+    def test_hints(self) -> None:
+        small = self.x[:300]
+        with bitsweep.Index.encode(small, self.folder / "hints", metric="l2", lists=4) as ix:
+            self.assertEqual((ix.ntotal, ix.d), (300, 128))
+            hints: list[Any] = [
+                (ix.search, {"nprobe": 3}, "^search has no argument nprobe: did you mean probe[?]$"),
+                (ix.search, {"over_sample": 3}, "did you mean oversample[?]$"),
+                (ix.search, {"zzzz": 3}, "^search has no argument zzzz; there are queries, k, "),
+                (bitsweep.knn, {"metrik": "l2"}, "did you mean metric[?]$"),
+            ]
+            for call, more, words in hints:
+                with self.assertRaisesRegex(TypeError, words):
+                    call(self.q, **more)
+            self.assert_fails(1, "queries.None. makes one row of it$", ix.search, self.q[0])
+            self.assertEqual(ix.search(self.q[0][None])[1].shape, (1, 10))
 
 
 if __name__ == "__main__":

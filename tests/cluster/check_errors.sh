@@ -154,8 +154,10 @@ check_options() {
     local find=(search --index "$index/good" --queries "$in/q.fbin" --out OUT/r)
     local truth=(groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --out OUT/r)
     start run_alone 2 'no command'
-    expect 2 "unknown command 'serch'" serch --index "$index/good"
-    expect 2 'unknown option --indx' "${find[@]}" --indx x
+    expect 2 "unknown command 'serch': did you mean search[?] bitsweep --help lists them$" serch --index "$index/good"
+    expect 2 'unknown option --indx of search: did you mean --index[?]$' "${find[@]}" --indx x
+    expect 2 '--out -: standard input and output are not used so: name a file' search --index "$index/good" \
+        --queries "$in/q.fbin" --out -
     expect 2 "'stray' is no option" "${find[@]}" stray
     expect 2 '--k needs a value' "${find[@]}" --k
     expect 2 '--k is given twice' "${find[@]}" --k 3 --k=3
@@ -229,7 +231,7 @@ check_options() {
     expect 2 'synth needs --dims' synth --count 3 --out OUT/v.fbin
     expect 2 'v.u8bin' synth --count 3 --dims 3 --type float32 --out OUT/v.u8bin
     expect 2 'bench of what\? usage: bitsweep bench WHAT .*tune' bench
-    expect 2 "no bench 'tine'; usage: bitsweep bench WHAT .*tune" bench tine
+    expect 2 "no bench 'tine': did you mean tune[?] usage: bitsweep bench WHAT .*tune" bench tine
     expect 2 "no bench '--level'" bench --level avx2
     expect 2 "'reference' is no option of bench tune" bench tune reference
     expect 2 "--dims '32,48': .*multiples of 32 up to 65536" bench tune --dims 32,48

@@ -26,6 +26,22 @@ fits() {
     check "$what --help: a line ends with a space" test -z "$(grep ' $' "$folder/help")"
 }
 
+# A reader that goes is no fault worth a line; a full disk is.
+mkfifo "$folder/pipe"
+exec 7<>"$folder/pipe" # so that the next does not wait for a reader
+exec 8>"$folder/pipe"
+exec 7<&-
+code=0
+"$program" search --help >&8 2>"$folder/stderr" || code=$?
+exec 8>&-
+check "nobody reads: exit code $code, and no line" test "$code" = 74 -a ! -s "$folder/stderr"
+if [[ -e /dev/full ]]; then
+    code=0
+    "$program" search --help >/dev/full 2>"$folder/said" || code=$?
+    check "a full disk: exit code $code" test "$code" = 74
+    check "and says so" grep -q '^bitsweep: cannot write to standard output$' "$folder/said"
+fi
+
 fits bitsweep "$program" --help
 mapfile -t commands < <("$program" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p')
 check "commands: ${commands[*]}" test "${#commands[@]}" -ge 12

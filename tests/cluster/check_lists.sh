@@ -333,7 +333,7 @@ put "$folder/equal.fbin" 0 '\x18\x15\0\0'
 check "a table of equal rows" "$program" encode --base "$folder/equal.fbin" --metric l2 --lists 30 --index "$folder/alike" \
     --force
 cp "$folder/stdout" "$folder/told"
-check "is of one row" grep -qE '^calibrated with 1 queries \(no more rows differ\), .*: recall 1' "$folder/told"
+check "is of one row" grep -qE '^calibrated with 1 query \(no more rows differ\), .*: recall 1' "$folder/told"
 
 encode=(encode --base "$rows" --metric l2 --force --quiet --index "$folder/one")
 cp "$rows" "$folder/away.fbin"

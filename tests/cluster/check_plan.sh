@@ -170,7 +170,7 @@ sees() {
 }
 
 # A shard of at most 2^32 - 1 rows, and as many on every rank.
-said --rows 100G --dims 96 -- "; 24 shards on 1 ranks"
+said --rows 100G --dims 96 -- "; 24 shards on 1 rank"
 said --rows 100G --dims 96 --ranks 16 -- "; 32 shards on 16 ranks"
 
 # From nothing there are no times: memory alone, and what is missing.

@@ -133,6 +133,31 @@ done
 check "the ceiling rises with the candidates" \
     awk "BEGIN {exit !($(of xfbq-2 1 threshold ceiling) < $(of xfbq-2 4 threshold ceiling))}"
 
+check "without bits pq joins" "$program" sweep --base base.fbin --queries q.fbin --metric l2 --k 5 --oversample 1 \
+    --repeat 1 --measure 0 --folder usual
+check "at its usual bits" test "$(column usual/sweep.csv index_name | tr '\n' ' ')" = "saq-1 saq-2 saq-3 saq-4 pq-8 "
+
+part=(--base base.fbin --queries base.fbin --metric l2 --k 5 --bits 2 --oversample "1,4" --repeat 1 --measure 0)
+check "queries of the corpus" "$program" sweep "${part[@]}" --query-rows 10:40 --folder own
+cp stdout said
+check "are warned of" grep -q '^warning: 30 queries are rows of the base: ' said
+check "rows, queries, and no query among its neighbours" "$program" sweep "${part[@]}" --rows :500 --query-rows 10:40 \
+    --exclude-self --folder ofpart --target 0.01
+cp stdout said
+check "no warning then" test "$(grep -c '^warning' said || true)" = 0
+grep -A2 -m 1 ', fewest bytes' said | sed -n 's/^    bitsweep //p' >lines
+"$program" groundtruth --base base.fbin --queries base.fbin --metric l2 --k 5 --rows :500 --query-rows 10:40 --exclude-self \
+    --out part-truth --quiet
+check "its ground truth" cmp ofpart/groundtruth part-truth
+while read -ra line; do check "${line[0]} of the part" "$program" "${line[@]}" --force; done <lines
+check "the same recall by hand" grep -q " $(printf '%.4f' "$(column ofpart/sweep.csv recall | head -n 1)")" \
+    <("$program" eval --results result --groundtruth part-truth)
+check "a ground truth that was given" "$program" sweep "${part[@]}" --rows :500 --query-rows 10:40 --exclude-self \
+    --folder given --groundtruth part-truth
+refused 2 'part-truth .*the sweep' "$program" sweep "${part[@]}" --rows :500 --query-rows 10:40 --folder c --groundtruth part-truth
+refused 2 'begun with rows 0:500' "$program" sweep "${part[@]}" --rows :400 --query-rows 10:40 --exclude-self --folder ofpart \
+    --resume
+
 # ---- a plan: histogram selection, raw, a model that is given ----
 
 cat >plan <<'END'

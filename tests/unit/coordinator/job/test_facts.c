@@ -3,6 +3,8 @@
 #include "unit_test.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/job/facts.h"
@@ -110,6 +112,29 @@ UNIT_TEST(bytes_have_four_digits_and_a_unit)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bsw_format_bytes(cases[i].bytes, text, sizeof text);
         assert_string_equal(text, cases[i].text);
+    }
+}
+
+// In text; JSON has the numbers alone.
+UNIT_TEST(one_is_singular)
+{
+    static const struct {
+        const char *said, *one;
+    } cases[] = {{"%d rows x", "1 row x"},    {"(%d queries,", "(1 query,"},
+                 {"%d searches", "1 search"}, {"%d passes", "1 pass"},
+                 {"%d planes", "1 plane"},    {"%d a batch", "1 a batch"},
+                 {"%d less", "1 less"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = NULL;
+        size_t bytes;
+        struct bsw_facts facts;
+        FILE *out = open_memstream(&text, &bytes);
+        bsw_facts_begin(&facts, BSW_FACTS_TEXT, out);
+        bsw_fact_integer(&facts, "n", 1, cases[i].said);
+        bsw_facts_end(&facts, BSW_OK);
+        fclose(out);
+        assert_string_equal(text, cases[i].one);
+        free(text);
     }
 }
 

@@ -149,6 +149,11 @@ UNIT_TEST(missing_double_and_unknown_are_refused)
     assert_refused(parse("x", "--base", "x", NULL), "--base is given twice");
     assert_refused(parse("-", NULL), "'-' is no option");
     assert_refused(parse("--=x", NULL), "unknown option -- of try");
+    assert_refused(parse("--bsae", "x", NULL), "of try: did you mean --base?");
+    assert_refused(parse("--verbos", NULL), "of try: did you mean --verbose?");
+    assert_refused(parse("--zzzzz", "x", NULL), "unknown option --zzzzz of try");
+    assert_null(strchr(err.message, '?'));
+    assert_refused(parse("--base", "-", NULL), "--base -: standard input and output are not used");
     assert_refused(parse("---base", "x", NULL), "unknown option ---base");
 }
 

@@ -30,6 +30,23 @@ UNIT_TEST(lists_are_read)
     assert_int_equal(bsw_sweep_axis_of("query"), -1);
 }
 
+UNIT_TEST(ranges_and_bits_of_codecs_are_read)
+{
+    struct bsw_sweep_grid grid;
+    assert_int_equal(set(&grid, BSW_SWEEP_BITS, "1.5,2:4"), BSW_OK);
+    const struct bsw_sweep_axis *bits = &grid.axes[BSW_SWEEP_BITS];
+    assert_true(bits->count == 4 && bits->values[1] == 2 && bits->values[3] == 4);
+    assert_int_equal(set(&grid, BSW_SWEEP_CODEC, "saq:1:3,6,raw,pq:4,8"), BSW_OK);
+    assert_int_equal(grid.axes[BSW_SWEEP_CODEC].count, 3);
+    size_t saq = (size_t)grid.axes[BSW_SWEEP_CODEC].values[0],
+           pq = (size_t)grid.axes[BSW_SWEEP_CODEC].values[2];
+    assert_int_equal(grid.own_bits[saq].count, 4);
+    assert_true(grid.own_bits[saq].values[3] == 6);
+    assert_true(grid.own_bits[pq].count == 2 && grid.own_bits[pq].values[1] == 8);
+    assert_int_equal(set(&grid, BSW_SWEEP_CODEC, "saq"), BSW_OK);
+    assert_int_equal(grid.own_bits[saq].count, 0);
+}
+
 static void assert_refused(enum bsw_sweep_axis_kind axis, const char *text)
 {
     struct bsw_sweep_grid grid;
@@ -59,6 +76,11 @@ UNIT_TEST(bad_lists_are_refused)
     assert_refused(BSW_SWEEP_K, "0000000000000000000000000000000015");
     assert_refused(BSW_SWEEP_BITS, "1.000000000000000000000000000000e1");
     assert_refused(BSW_SWEEP_QUERY_BITS, "8");
+    static const char *const ranges[] = {"4:1", ":4", "1:", "1:2:3", "1:4,2", "all:4", "1:5000"};
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        assert_refused(BSW_SWEEP_PROBE, ranges[i]);
+    static const char *const own[] = {"saq:", "saq:9", "raw:8", "saq,2", "saq:1,1", "pq:4:8:9"};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) assert_refused(BSW_SWEEP_CODEC, own[i]);
     char many[200] = "1";
     struct bsw_sweep_grid grid;
     for (int i = 0; i < BSW_SWEEP_MAX_VALUES; i++) sprintf(many + strlen(many), ",%d", i + 2);
@@ -273,6 +295,21 @@ UNIT_TEST(points_of_several_grids_are_there_once)
     assert_int_equal(bsw_sweep_grids_expand(grids, 2, &limits, &points, NULL), BSW_OK);
     assert_int_equal(points.num_points, (3 + 1) * 2 * 2);
     assert_true(points.points[points.num_points - 1].bits == 4);
+    bsw_sweep_points_deinit(&points);
+}
+
+UNIT_TEST(bits_of_a_codec_are_its_alone)
+{
+    const struct bsw_sweep_limits limits = {.num_rows = 1000, .truth_k = 1000, .is_integer = 1};
+    struct bsw_sweep_grid grid = two_codecs;
+    fix_axes(&grid);
+    assert_int_equal(set(&grid, BSW_SWEEP_CODEC, "saq,pq:4,8,raw"), BSW_OK);
+    struct bsw_sweep_points points = expand(&grid, &limits);
+    assert_int_equal(points.num_skips, 0);
+    assert_int_equal(points.num_points, 4);
+    assert_true(points.points[0].bits == 2);
+    assert_string_equal(points.points[1].codec, "pq");
+    assert_true(points.points[1].bits == 4 && points.points[2].bits == 8);
     bsw_sweep_points_deinit(&points);
 }
 

@@ -13,8 +13,13 @@ enum { ROWS = 300, QUERIES = 9, DIMS = 16, K = 4 };
 static struct bsw_transport transport = {.timeout_seconds = 10};
 static struct bsw_error err;
 static char base_path[512], queries_path[512], truth_path[512], index_path[512];
-static struct bsw_sweep_settings settings = {
-    .base = base_path, .queries = queries_path, .device = "cpu", .shards = 2, .num_threads = 2};
+static struct bsw_sweep_settings settings = {.base = base_path,
+                                             .queries = queries_path,
+                                             .rows = {0, UINT64_MAX},
+                                             .query_rows = {0, UINT64_MAX},
+                                             .device = "cpu",
+                                             .shards = 2,
+                                             .num_threads = 2};
 static struct bsw_sweep_team team = {.transport = &transport, .settings = &settings};
 
 static int make_data(void **state)
