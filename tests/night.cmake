@@ -13,7 +13,7 @@ set(night_tests
   device_check_random device_check_ascending device_check_descending
   test_device_shard test_device_list_batch test_device_shard_race test_device_list_batch_race check_device_race
   # Searches on emulated devices; check_device and check_device_merge, and the units of shard/device.
-  check_device_lists check_device_exact check_device_pq check_device_selective check_device_graphs check_device_tuning check_link
+  check_device_lists check_device_exact check_device_pq check_device_raw check_device_selective check_device_graphs check_device_tuning check_link
   check_gpu_check
   # Journals cut at every place, and of lists; check_resume.
   check_cuts check_lists_resume

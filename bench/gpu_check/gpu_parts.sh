@@ -7,7 +7,7 @@
 # Parts of a hundred of a part's time; a step also has what those before it have left. The last of a part is the one
 # that takes whatever it gets.
 shares_of_building=(configure 6 build 50)
-shares_of_part1=(kernels 4 device 18 identity 18 memcheck 3 synccheck 3 product_codes 8 within_radii 8 graphs 3
+shares_of_part1=(kernels 4 device 18 identity 18 memcheck 3 synccheck 3 product_codes 6 bytes 4 within_radii 6 graphs 3
     bench 15 kernelcheck 5 racecheck 15)
 shares_of_part2=(library 5 ranks 16 rows_1e8 11 lists_1e7 13 tables 6 dims_768 8 lists_1e6 5 rows_1e9 36)
 shares_of_part3=(bench_lists 20 bench_codes 22 bench_rbegir 6 peers 30 cluster 12 bench_rest 10)
@@ -60,6 +60,7 @@ run_part1() {
     sanitize synccheck "${device_check[@]}"
     if ((!is_emulated)); then
         step product_codes bash "$root/tests/cluster/check_device_pq.sh" "${check_device[@]}" || true
+        step bytes bash "$root/tests/cluster/check_device_raw.sh" "${check_device[@]}" || true
         step within_radii bash "$root/tests/cluster/check_device_selective.sh" "${check_device[@]}" || true
     fi
     is_shown=1

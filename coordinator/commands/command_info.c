@@ -90,10 +90,11 @@ static enum bsw_status settle_search(const struct info_options *o,
                                      struct bsw_search_settings *out, struct bsw_error *err)
 {
     struct bsw_search_request request = o->request;
-    if (manifest->codec->table->has_model || manifest->codec->has_tables)
-        request.query_bits = 0; // those of its model, or none
+    if (manifest->codec->table->has_model || manifest->codec->has_tables ||
+        manifest->codec->has_bytes)
+        request.query_bits = 0; // those of its model or of bytes, or none
     request.is_refined = strcmp(o->refine, "exact") == 0;
-    const char *host = manifest->codec->table->host_search;
+    const char *host = bsw_codec_host_search(manifest);
     if (host) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s runs on the CPU only", memory_option(o),
                         host);

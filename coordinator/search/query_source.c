@@ -289,4 +289,5 @@ void bsw_query_place_on_device(const struct bsw_manifest *manifest, const unsign
         batch_of(manifest, batch->query_bits, batch->num_queries, d_payload);
     batch->d_words = there.words;
     batch->d_scales = there.scales;
+    batch->d_constants = there.constants;
 }

@@ -95,7 +95,7 @@ __device__ __forceinline__ void append_bundle(const bsw_device_lists &lists, uin
 
 } // namespace bsw
 
-DEVICE_POINTERS(bsw_device_codes, a.planes, a.scales, a.biases, a.masks, a.tails)
+DEVICE_POINTERS(bsw_device_codes, a.planes, a.scales, a.biases, a.masks, a.tails, a.offsets)
 DEVICE_POINTERS(bsw_device_queries, a.words, a.components, a.constants, a.scales)
 DEVICE_POINTERS(bsw_device_stage, a.constants, a.reaches, a.survivors)
 DEVICE_POINTERS(bsw_device_lists, a.items, a.counts, a.limits, a.queues.slots, a.overflowed,

@@ -39,6 +39,8 @@ struct bsw_device_codes {
     uint32_t first_row;    // of bundle 0, lane 0: candidates' rows count from there
     const uint16_t *tails; // [num_bundles * 32] IEEE half >= 0, 16-byte aligned; for the
                            // progressive scan, else NULL
+    // Where planes are bytes (kernels/gpu_bytes): [num_bundles * 32], 16-byte aligned; else NULL.
+    const int32_t *offsets;
 };
 
 // components: 16-byte aligned. Device order is what unpacking a document's planes gives cheapest:

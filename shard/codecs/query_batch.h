@@ -30,9 +30,10 @@ struct bsw_query_batch {
     enum bsw_table_type table;
     const uint8_t *tables;           // [num_queries]: each its own type; NULL: all have `table`
     struct bsw_selection *selection; // of entries within a radius; NULL: tables have all entries
-    // Two of them in device memory, where a link brought them there; else NULL.
+    // Words, and scales or constants, in device memory, where a link brought them there; else NULL.
     const uint32_t *d_words;
     const float *d_scales;
+    const int32_t *d_constants;
 };
 
 static inline enum bsw_table_type bsw_batch_table(const struct bsw_query_batch *batch, size_t query)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/device/device_phase.h"
+#include "kernels/gpu_bytes/gpu_bytes.h"
 
 void bsw_device_group_point(struct bsw_device_group *group)
 {
@@ -11,6 +12,7 @@ void bsw_device_group_point(struct bsw_device_group *group)
     const struct bsw_device_queries_layout *at = &plan->queries;
     unsigned char *memory = group->engine->queries.data;
     uint32_t num_queries = (uint32_t)group->num_queries;
+    int is_whole = plan->keys == BSW_DEVICE_KEYS_WHOLE;
     group->run.counts = (uint32_t *)(void *)(group->engine->staging + at->counts);
     group->queries = (struct bsw_device_queries){
         .num_queries = num_queries,
@@ -18,7 +20,7 @@ void bsw_device_group_point(struct bsw_device_group *group)
         .query_words = (uint32_t)plan->query_words,
         .words = (const uint32_t *)(void *)(memory + at->words),
         .components = (const int8_t *)(memory + at->components),
-        .constants = (const int32_t *)(void *)(memory + at->constants),
+        .constants = (const int32_t *)(void *)(memory + (is_whole ? at->scales : at->constants)),
         .scales = plan->has_affine ? (const float *)(void *)(memory + at->scales) : NULL};
     if (plan->product)
         group->tables = bsw_device_table_run_of(group->engine, group->batch, group->first_query,
@@ -49,7 +51,8 @@ void bsw_device_group_point(struct bsw_device_group *group)
                                        .num_blocks = (uint32_t)plan->queue_blocks};
 }
 
-// Words and scales: on the device already, or through staging.
+// Words and a number of each query, its scale or constant, if it has one: on the device already, or
+// through staging.
 static enum bsw_status place_words(struct bsw_device_group *group, struct bsw_error *err)
 {
     struct bsw_device_engine *engine = group->engine;
@@ -58,20 +61,26 @@ static enum bsw_status place_words(struct bsw_device_group *group, struct bsw_er
     unsigned char *staging = engine->staging, *memory = engine->queries.data;
     size_t query = group->first_query, word = query * plan->query_words;
     size_t word_bytes = group->num_queries * plan->query_words * sizeof(uint32_t);
-    size_t scale_bytes = plan->has_affine ? group->num_queries * sizeof(float) : 0;
+    size_t number_bytes =
+        plan->keys == BSW_DEVICE_KEYS_INTEGER ? 0 : group->num_queries * sizeof(uint32_t);
+    int is_whole = plan->keys == BSW_DEVICE_KEYS_WHOLE;
     if (!batch->d_words) {
         group->first_staged = plan->queries.words;
         memcpy(staging + plan->queries.words, batch->words + word, word_bytes);
-        if (scale_bytes > 0)
-            memcpy(staging + plan->queries.scales, batch->scales + query, scale_bytes);
+        if (number_bytes == 0) return BSW_OK;
+        const void *numbers = is_whole ? (const void *)(batch->constants + query)
+                                       : (const void *)(batch->scales + query);
+        memcpy(staging + plan->queries.scales, numbers, number_bytes);
         return BSW_OK;
     }
     group->first_staged = plan->queries.limits;
     BSW_TRY(bsw_device_copy(engine->device, BSW_QUEUE_SCAN, memory + plan->queries.words,
                             batch->d_words + word, word_bytes, err));
-    if (scale_bytes == 0) return BSW_OK;
-    return bsw_device_copy(engine->device, BSW_QUEUE_SCAN, memory + plan->queries.scales,
-                           batch->d_scales + query, scale_bytes, err);
+    if (number_bytes == 0) return BSW_OK;
+    const void *numbers = is_whole ? (const void *)(batch->d_constants + query)
+                                   : (const void *)(batch->d_scales + query);
+    return bsw_device_copy(engine->device, BSW_QUEUE_SCAN, memory + plan->queries.scales, numbers,
+                           number_bytes, err);
 }
 
 enum bsw_status bsw_device_group_stage(struct bsw_device_group *group, const uint32_t *limits,
@@ -97,6 +106,22 @@ enum bsw_status bsw_device_group_stage(struct bsw_device_group *group, const uin
     return BSW_OK;
 }
 
+// Queries as the matrix scan takes them.
+static int launch_components(const struct bsw_device_group *group)
+{
+    const struct bsw_device_plan *plan = &group->engine->plan;
+    const struct bsw_device_queries *queries = &group->queries;
+    unsigned char *memory = group->engine->queries.data;
+    int8_t *components = (int8_t *)(memory + plan->queries.components);
+    bsw_stream stream = bsw_device_stream(group->engine->device, BSW_QUEUE_SCAN);
+    if (plan->keys == BSW_DEVICE_KEYS_WHOLE)
+        return bsw_device_byte_queries(queries->num_queries, plan->layout.padded_dims,
+                                       (const int8_t *)queries->words, components, stream);
+    return bsw_device_unpack_queries(group->layout, queries->num_queries, queries->query_bits,
+                                     queries->query_words, queries->words, components,
+                                     (int32_t *)(void *)(memory + plan->queries.constants), stream);
+}
+
 enum bsw_status bsw_device_group_upload(const struct bsw_device_group *group, struct bsw_error *err)
 {
     BSW_DEVICE_PHASE(STAGE_QUERIES);
@@ -107,14 +132,8 @@ enum bsw_status bsw_device_group_upload(const struct bsw_device_group *group, st
     size_t first = group->first_staged;
     BSW_TRY(bsw_device_upload(engine->device, BSW_QUEUE_SCAN, memory + first, staging + first,
                               plan->queries.upload_bytes - first, err));
-    if (group->is_matrix) {
-        int code = bsw_device_unpack_queries(
-            group->layout, queries->num_queries, queries->query_bits, queries->query_words,
-            queries->words, (int8_t *)(memory + plan->queries.components),
-            (int32_t *)(void *)(memory + plan->queries.constants),
-            bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
-        BSW_TRY(bsw_device_launched(engine->device, code, "queries", err));
-    }
+    if (group->is_matrix)
+        BSW_TRY(bsw_device_launched(engine->device, launch_components(group), "queries", err));
     if (group->is_staged) {
         int code = bsw_device_stage_queries(
             &plan->layout, plan->stage_dims, group->span->shards[0]->host->tail_unit, queries,

@@ -406,7 +406,7 @@ static void count_work(const struct bsw_device_list_group *batch, double started
     const struct bsw_device_plan *plan = &batch->group.engine->plan;
     workspace->used = plan->product ? BSW_SCAN_TABLES : BSW_SCAN_MATRIX;
     workspace->scanned_bytes +=
-        batch->scanned * bsw_device_bundle_bytes(&batch->layout, plan->has_affine, 0);
+        batch->scanned * bsw_device_bundle_bytes(&batch->layout, plan->keys, 0);
     workspace->num_pairs += batch->num_rows;
     workspace->scan_seconds += bsw_clock_seconds() - started;
 }

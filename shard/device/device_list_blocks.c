@@ -79,8 +79,7 @@ static enum bsw_status pack(const struct packing *packing, const struct run *run
     size_t bundles = 0, done = 0;
     for (size_t i = 0; i < num_runs; i++) bundles += runs[i].num;
     if (bundles == 0) return BSW_OK;
-    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, bundles,
-                                 &at);
+    bsw_device_codes_layout_make(&plan->layout, plan->keys, plan->stage_dims > 0, bundles, &at);
     bsw_device_codes_point(plan, bundles, memory, codes);
     // Before the codes: what goes by way of staging waits for all that was queued before it.
     BSW_TRY(send_numbers(packing, runs, num_runs, bundles, memory->data + at.bytes, err));
@@ -90,7 +89,7 @@ static enum bsw_status pack(const struct packing *packing, const struct run *run
         done += runs[i].num;
     }
     engine->counts.copied_bytes +=
-        bundles * bsw_device_bundle_bytes(&plan->layout, plan->has_affine, plan->stage_dims > 0);
+        bundles * bsw_device_bundle_bytes(&plan->layout, plan->keys, plan->stage_dims > 0);
     return BSW_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "common/base/memory.h"
 #include "kernels/device_scan/device_list_scan.h"
 #include "kernels/device_scan/device_tuning.h"
+#include "kernels/gpu_bytes/gpu_bytes.h"
 #include "kernels/gpu_select/gpu_select.h"
 #include "shard/codecs/product_codes.h"
 
@@ -33,11 +34,12 @@ static size_t place(size_t bytes, size_t *total)
     return bsw_place_array(bytes, ALIGNMENT, total);
 }
 
-void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_affine,
+void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, enum bsw_device_keys keys,
                                   int has_tails, size_t num_bundles,
                                   struct bsw_device_codes_layout *out)
 {
     size_t rows = num_bundles * BSW_BUNDLE_ROWS;
+    int has_affine = keys == BSW_DEVICE_KEYS_FLOAT;
     *out = (struct bsw_device_codes_layout){.bytes = 0};
     for (uint32_t s = 0; s < layout->num_segments; s++) {
         size_t words = bsw_segment_bundle_words(&layout->segments[s]);
@@ -46,17 +48,20 @@ void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_
     out->scales = place(has_affine ? rows * sizeof(uint16_t) : 0, &out->bytes);
     out->biases = place(has_affine ? rows * sizeof(float) : 0, &out->bytes);
     out->tails = place(has_tails ? rows * sizeof(uint16_t) : 0, &out->bytes);
+    out->offsets = place(keys == BSW_DEVICE_KEYS_WHOLE ? rows * sizeof(int32_t) : 0, &out->bytes);
     out->masks = place(num_bundles * sizeof(uint32_t), &out->bytes);
 }
 
-size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine, int has_tails)
+size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, enum bsw_device_keys keys,
+                               int has_tails)
 {
+    static const size_t row_bytes[] = {[BSW_DEVICE_KEYS_FLOAT] = sizeof(uint16_t) + sizeof(float),
+                                       [BSW_DEVICE_KEYS_WHOLE] = sizeof(int32_t)};
     size_t words = 1; // the mask
     for (uint32_t s = 0; s < layout->num_segments; s++)
         words += bsw_segment_bundle_words(&layout->segments[s]);
     return words * sizeof(uint32_t) +
-           (has_affine ? BSW_BUNDLE_ROWS * (sizeof(uint16_t) + sizeof(float)) : 0) +
-           (has_tails ? BSW_BUNDLE_ROWS * sizeof(uint16_t) : 0);
+           BSW_BUNDLE_ROWS * (row_bytes[keys] + (has_tails ? sizeof(uint16_t) : 0));
 }
 
 void bsw_device_tables_layout_make(size_t num_items, size_t num_slots,
@@ -82,7 +87,7 @@ static size_t codes_bytes(const struct bsw_device_plan *plan, size_t num_bundles
 {
     struct bsw_device_codes_layout codes;
     if (num_bundles == 0) return 0;
-    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, num_bundles,
+    bsw_device_codes_layout_make(&plan->layout, plan->keys, plan->stage_dims > 0, num_bundles,
                                  &codes);
     return codes.bytes + (plan->has_lists ? bsw_device_places_bytes(num_bundles) : 0) +
            (plan->num_centroids > 0 ? bsw_device_bundle_lists_bytes(num_bundles) : 0);
@@ -106,6 +111,16 @@ static void set_capacity(struct bsw_device_plan *plan, size_t capacity)
     plan->queue_blocks = blocks > 0 ? blocks : 1;
 }
 
+// What a matrix scan takes of queries.
+static size_t component_bytes(const struct bsw_device_plan *plan, size_t num_queries)
+{
+    uint32_t dims = plan->layout.padded_dims;
+    if (plan->product) return 0;
+    if (plan->keys == BSW_DEVICE_KEYS_WHOLE)
+        return bsw_device_byte_operand_bytes((uint32_t)num_queries, dims);
+    return num_queries * dims;
+}
+
 static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queries,
                             struct bsw_device_queries_layout *out)
 {
@@ -123,7 +138,7 @@ static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queri
     out->nothing = place(selecting * sizeof(float), &total);
     out->entry_counts = place(selecting > 0 ? 2 * sizeof(uint64_t) : 0, &total);
     out->upload_bytes = total;
-    out->components = place(plan->product ? 0 : num_queries * plan->layout.padded_dims, &total);
+    out->components = place(component_bytes(plan, num_queries), &total);
     out->constants = place(plan->product ? 0 : num_queries * sizeof(int32_t), &total);
     out->stage_constants = place(plan->stage_dims > 0 ? num_queries * sizeof(int32_t) : 0, &total);
     out->reaches = place(plan->stage_dims > 0 ? num_queries * sizeof(float) : 0, &total);
@@ -202,8 +217,8 @@ static void lengthen_lists(const struct bsw_device_needs *needs, size_t most_row
 // The bundles, at most `most`, whose codes take no more than `bytes`.
 static size_t bundles_within(const struct bsw_device_plan *plan, size_t bytes, size_t most)
 {
-    size_t low = 0, high = bytes / bsw_device_bundle_bytes(&plan->layout, plan->has_affine,
-                                                           plan->stage_dims > 0);
+    size_t low = 0,
+           high = bytes / bsw_device_bundle_bytes(&plan->layout, plan->keys, plan->stage_dims > 0);
     if (high > most) high = most;
     while (low < high) {
         size_t middle = low + (high - low + 1) / 2;
@@ -241,7 +256,7 @@ static enum bsw_status plan_blocks(const struct bsw_device_needs *needs, size_t 
         plan->code_bytes += bytes;
         plan->streamed_bytes +=
             (bundles - plan->resident_bundles[i]) *
-            bsw_device_bundle_bytes(&plan->layout, plan->has_affine, plan->stage_dims > 0);
+            bsw_device_bundle_bytes(&plan->layout, plan->keys, plan->stage_dims > 0);
         left -= bytes;
     }
     return BSW_OK;
@@ -344,6 +359,9 @@ enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_
     free_bytes -= free_bytes < before ? free_bytes : before;
     out->layout = needs->shapes[0].layout;
     out->has_affine = needs->shapes[0].has_affine;
+    out->keys = out->has_affine              ? BSW_DEVICE_KEYS_FLOAT
+                : needs->shapes[0].has_bytes ? BSW_DEVICE_KEYS_WHOLE
+                                             : BSW_DEVICE_KEYS_INTEGER;
     if (bsw_device_stage_fits(&out->layout, needs->query_bits)) out->stage_dims = needs->stage_dims;
     out->query_words = out->product ? out->product->projected_dims
                                     : bsw_layout_query_words(&out->layout, needs->query_bits);

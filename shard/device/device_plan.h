@@ -68,7 +68,7 @@ struct bsw_device_book_layout {
 // Where the arrays of so many bundles, or of so many queries, lie in one piece of memory; offsets
 // in bytes.
 struct bsw_device_codes_layout {
-    size_t planes[BSW_MAX_SEGMENTS], scales, biases, tails, masks, bytes;
+    size_t planes[BSW_MAX_SEGMENTS], scales, biases, tails, offsets, masks, bytes;
 };
 struct bsw_device_queries_layout {
     size_t words, scales, limits, counts, raised, survivors, types;
@@ -78,9 +78,17 @@ struct bsw_device_queries_layout {
     size_t bytes;
 };
 
+// What keys are made of beside the codes of a row.
+enum bsw_device_keys {
+    BSW_DEVICE_KEYS_INTEGER, // nothing
+    BSW_DEVICE_KEYS_FLOAT,   // a scale and a bias
+    BSW_DEVICE_KEYS_WHOLE    // an offset: codes are bytes (kernels/gpu_bytes)
+};
+
 struct bsw_device_plan {
     struct bsw_code_layout layout;
-    int has_affine;
+    enum bsw_device_keys keys;
+    int has_affine;      // keys are of FLOAT
     uint32_t stage_dims; // 0: no tails
     uint32_t query_bits;
     size_t query_words;
@@ -105,7 +113,7 @@ struct bsw_device_plan {
     size_t streamed_bytes; // of codes that come in blocks, for every group of queries
 };
 
-void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_affine,
+void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, enum bsw_device_keys keys,
                                   int has_tails, size_t num_bundles,
                                   struct bsw_device_codes_layout *out);
 // What the rows of the places of so many bundles take, with lists.
@@ -113,7 +121,8 @@ size_t bsw_device_places_bytes(size_t num_bundles);
 // What the lists of so many bundles take, with centroids.
 size_t bsw_device_bundle_lists_bytes(size_t num_bundles);
 // Bytes that a scan of one bundle reads.
-size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine, int has_tails);
+size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, enum bsw_device_keys keys,
+                               int has_tails);
 
 // Where the tables of work items lie in theirs.
 struct bsw_device_tables_layout {

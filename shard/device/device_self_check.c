@@ -21,6 +21,7 @@ struct self_check {
     struct bsw_selection selection; // as the engine's plan has it
     uint32_t *words;
     uint8_t types[BSW_SELF_CHECK_QUERIES]; // of tables
+    int32_t constants[BSW_SELF_CHECK_QUERIES];
     float *scales;
     size_t keep;
     struct bsw_scan_workspace workspace;
@@ -39,6 +40,15 @@ static void put_table_query(const struct bsw_product_codes *codes, size_t query,
     }
 }
 
+// A query of bytes: padding stays 0.
+static void put_byte_query(const struct bsw_device_plan *plan, size_t query, uint32_t *words)
+{
+    int8_t *bytes = (int8_t *)words;
+    memset(words, 0, plan->query_words * sizeof *words);
+    for (uint32_t d = 0; d < plan->layout.dims; d++)
+        bytes[d] = (int8_t)((int)(bsw_hash2(QUERY_SEED + query, d) % 256) - 128);
+}
+
 static enum bsw_status make_queries(struct self_check *check, struct bsw_error *err)
 {
     const struct bsw_device_plan *plan = &check->engine->plan;
@@ -51,10 +61,13 @@ static enum bsw_status make_queries(struct self_check *check, struct bsw_error *
         uint32_t *words = check->words + q * plan->query_words;
         if (plan->product)
             put_table_query(plan->product, q, words);
+        else if (plan->keys == BSW_DEVICE_KEYS_WHOLE)
+            put_byte_query(plan, q, words);
         else
             bsw_pinned_words(&plan->layout, plan->query_bits, plan->query_bits, QUERY_SEED + q,
                              words);
         check->scales[q] = QUERY_SCALE;
+        check->constants[q] = (int32_t)q - 7;
         check->types[q] = (uint8_t)(q % BSW_NUM_TABLE_TYPES);
     }
     check->batch = (struct bsw_query_batch){.num_queries = (uint32_t)count,
@@ -62,6 +75,8 @@ static enum bsw_status make_queries(struct self_check *check, struct bsw_error *
                                             .query_words = plan->query_words,
                                             .words = check->words,
                                             .scales = check->scales,
+                                            .constants = check->constants,
+                                            .factor = 1,
                                             .product = plan->product,
                                             .tables = plan->product ? check->types : NULL};
     if (!plan->selection.is_on) return BSW_OK;
@@ -122,14 +137,29 @@ static enum bsw_status compare(struct self_check *check, enum bsw_scan_kind kind
                     (unsigned long long)check->host.shape.num_rows - 1, check->host.index);
 }
 
+static enum bsw_status scan_on_host(struct self_check *check, struct bsw_error *err)
+{
+    check->workspace.scan = BSW_SCAN_PLANES;
+    check->workspace.queue = check->engine->plan.queue;
+    return bsw_shard_scan(&check->host, &check->batch, 0, check->batch.num_queries, NULL,
+                          check->keep, &check->workspace, &check->expected, err);
+}
+
+// By the factors of both metrics.
+static enum bsw_status compare_bytes(struct self_check *check, struct bsw_error *err)
+{
+    BSW_TRY(compare(check, BSW_SCAN_MATRIX, "matrix", err));
+    check->batch.factor = 2;
+    BSW_TRY(scan_on_host(check, err));
+    return compare(check, BSW_SCAN_MATRIX, "matrix", err);
+}
+
 static enum bsw_status run(struct self_check *check, struct bsw_error *err)
 {
     BSW_TRY(make_queries(check, err));
-    check->workspace.scan = BSW_SCAN_PLANES;
-    check->workspace.queue = check->engine->plan.queue;
-    BSW_TRY(bsw_shard_scan(&check->host, &check->batch, 0, check->batch.num_queries, NULL,
-                           check->keep, &check->workspace, &check->expected, err));
+    BSW_TRY(scan_on_host(check, err));
     if (check->engine->plan.product) return compare(check, BSW_SCAN_TABLES, "table", err);
+    if (check->engine->plan.keys == BSW_DEVICE_KEYS_WHOLE) return compare_bytes(check, err);
     BSW_TRY(compare(check, BSW_SCAN_PLANES, "planes", err));
     BSW_TRY(compare(check, BSW_SCAN_MATRIX, "matrix", err));
     if (check->engine->plan.stage_dims == 0) return BSW_OK;

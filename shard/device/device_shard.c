@@ -119,6 +119,7 @@ struct bsw_code_arrays bsw_device_code_arrays(const struct bsw_device_codes *cod
     struct bsw_code_arrays arrays = {.scales = (uint16_t *)(uintptr_t)codes->scales,
                                      .tails = (uint16_t *)(uintptr_t)codes->tails,
                                      .biases = (float *)(uintptr_t)codes->biases,
+                                     .offsets = (int32_t *)(uintptr_t)codes->offsets,
                                      .masks = (uint32_t *)(uintptr_t)codes->masks};
     memcpy(arrays.planes, codes->planes, sizeof arrays.planes);
     return arrays;
@@ -150,8 +151,7 @@ void bsw_device_codes_point(const struct bsw_device_plan *plan, size_t num_bundl
 {
     unsigned char *to = memory->data;
     struct bsw_device_codes_layout at;
-    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, num_bundles,
-                                 &at);
+    bsw_device_codes_layout_make(&plan->layout, plan->keys, plan->stage_dims > 0, num_bundles, &at);
     *out = (struct bsw_device_codes){.layout = plan->layout,
                                      .masks = (const uint32_t *)(void *)(to + at.masks),
                                      .num_bundles = (uint32_t)num_bundles};
@@ -162,6 +162,8 @@ void bsw_device_codes_point(const struct bsw_device_plan *plan, size_t num_bundl
         out->biases = (const float *)(void *)(to + at.biases);
     }
     if (plan->stage_dims > 0) out->tails = (const uint16_t *)(void *)(to + at.tails);
+    if (plan->keys == BSW_DEVICE_KEYS_WHOLE)
+        out->offsets = (const int32_t *)(void *)(to + at.offsets);
 }
 
 enum bsw_status bsw_device_copy_run(struct bsw_device_engine *engine,
@@ -232,8 +234,7 @@ static enum bsw_status load_resident(struct bsw_device_engine *engine, size_t bu
     const struct bsw_device_plan *plan = &engine->plan;
     struct bsw_device_codes_layout at;
     if (bundles == 0) return BSW_OK;
-    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, bundles,
-                                 &at);
+    bsw_device_codes_layout_make(&plan->layout, plan->keys, plan->stage_dims > 0, bundles, &at);
     BSW_TRY(bsw_device_allocate(engine->device, at.bytes, "codes", &shard->memory, err));
     BSW_TRY(
         bsw_device_copy_codes(engine, shard, 0, bundles, &shard->memory, 0, &shard->resident, err));

@@ -11,6 +11,7 @@
 #include "common/base/memory.h"
 #include "common/device/device_phase.h"
 #include "kernels/device_scan/device_tuning.h"
+#include "kernels/gpu_bytes/gpu_bytes.h"
 #include "shard/device/device_graph.h"
 #include "shard/device/device_row_queues.h"
 
@@ -47,6 +48,7 @@ static void choose_scan(struct bsw_device_group *group, enum bsw_scan_kind kind,
 {
     const struct bsw_device_plan *plan = &group->engine->plan;
     if (plan->product) return;
+    if (plan->keys == BSW_DEVICE_KEYS_WHOLE) kind = BSW_SCAN_MATRIX; // the only one of bytes
     group->is_matrix = is_matrix(plan, kind, num_queries);
     group->is_staged = takes_stage(group, kind);
     group->is_matrix |= group->is_staged;
@@ -86,6 +88,9 @@ static int launch_full(const struct bsw_device_group *group, const struct bsw_de
 {
     bsw_stream stream = bsw_device_stream(group->engine->device, BSW_QUEUE_SCAN);
     if (group->engine->plan.product) return launch_tables(group, codes, part, lists);
+    if (codes->offsets)
+        return bsw_device_byte_scan(codes, part, &group->queries, group->batch->factor, lists,
+                                    stream);
     return (group->is_matrix ? bsw_device_matrix_scan
                              : bsw_device_plane_scan)(codes, part, &group->queries, lists, stream);
 }
@@ -205,7 +210,7 @@ static enum bsw_status copy_next(struct bsw_device_group *group, struct block_ru
     run->next += count;
     run->place ^= 1;
     engine->counts.copied_bytes +=
-        count * bsw_device_bundle_bytes(&engine->plan.layout, engine->plan.has_affine,
+        count * bsw_device_bundle_bytes(&engine->plan.layout, engine->plan.keys,
                                         engine->plan.stage_dims > 0);
     return BSW_OK;
 }
@@ -340,8 +345,7 @@ static void count_work(const struct bsw_device_group *group, size_t num_queries,
                                          : BSW_SCAN_PLANES;
     workspace->num_stopped += group->stopped;
     workspace->scanned_bytes +=
-        group->scanned *
-        bsw_device_bundle_bytes(&plan->layout, plan->has_affine, plan->stage_dims > 0);
+        group->scanned * bsw_device_bundle_bytes(&plan->layout, plan->keys, plan->stage_dims > 0);
     workspace->num_pairs += group->num_rows * num_queries;
     workspace->scan_seconds += bsw_clock_seconds() - started;
 }

@@ -276,7 +276,6 @@ expect() {
     done
 }
 
-"$program" encode --base "$base" --rows 0:2003 --index "$folder/raw" --quiet --codec raw --metric l2
 error_ranks=(1)
 expect 2 "--device 'gpu' is not one of auto|cpu|cuda|cuda:N" --device gpu
 expect 2 "--device 'emulatedx' is not one of" --device emulatedx
@@ -287,8 +286,6 @@ if [[ $kind == emulated ]]; then
 else
     expect 2 '--device cuda:1000: this host has [0-9]+, numbered' --device cuda:1000
 fi
-foretell_error 2 '--device-memory: codec raw runs on the CPU only' "$folder/raw" --device-memory 1M
-index=raw expect 2 '--device emulated: codec raw runs on the CPU only' --device emulated
 expect 2 '--scan progressive-matrix: the codes of .* have no first stage' --device emulated \
     --scan progressive-matrix
 BITSWEEP_EMULATOR_DEVICES=1 expect 2 '--device emulated:1: this host has 1, numbered' \

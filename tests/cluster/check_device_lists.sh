@@ -187,9 +187,6 @@ refused 74 'emulated:0: [0-9]+ bytes of device memory are free, [0-9]+ are neede
     search_device --device emulated --device-memory 20K
 refused 74 'rank 0: [0-9]+ bytes of device memory are free, [0-9]+ are needed at least: .* block by block' \
     "$program" info "$folder/l2.1" --device-memory 20K
-check "raw" "$program" encode --base "$base" --rows 0:500 --metric l2 --codec raw --lists 9 --index "$folder/raw" --quiet
-refused 2 '--device emulated: codec raw runs on the CPU only' "$emulated" search --index "$folder/raw" \
-    --queries "$queries" --out "$folder/found" --device emulated --quiet --force
 
 # auto takes a device that has room for all codes, and else the CPU and says why.
 search_cpu l2 --probe 7

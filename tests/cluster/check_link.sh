@@ -53,6 +53,7 @@ for shards in 1 3; do
     "$program" encode --base "$base" --rows 0:2003 --index "$folder/index.$shards" --quiet \
         --shards "$shards" --codec saq --bits 2.5 --metric l2
 done
+"$program" encode --base "$base" --rows 0:2003 --index "$folder/index.raw" --quiet --shards 3 --codec raw --metric l2
 unset shards
 
 # expected NAME ARGUMENTS: what is to be found.
@@ -89,6 +90,8 @@ within_memory() {
 expected ten --k 10
 expected codes --k 300 --refine none
 expected all --k 2003 --oversample 1
+"$program" search --index "$folder/index.raw" --queries "$queries" --query-rows 0:12 --quiet --device cpu \
+    --out "$folder/expected.raw" --k 10
 for ranks in "${ranks_axis[@]}"; do
     for batch in 1 5 1000; do
         start same "$ranks" ten nccl 'NCCL 2.28.9"' --k 10 --link nccl --batch "$batch"
@@ -99,6 +102,7 @@ for ranks in "${ranks_axis[@]}"; do
     # All rows survive: transfers that no socket takes at once.
     start same "$ranks" all nccl NCCL --k 2003 --oversample 1 --link nccl --warmup 1
     start within_memory "$ranks"
+    shards=raw start same "$ranks" raw nccl NCCL --k 10 --link nccl --batch 5
 done
 
 # ---- auto ----------------------------------------------------------------------------------------

@@ -62,6 +62,19 @@ UNIT_TEST(arrays_of_codes_do_not_overlap)
     assert_int_equal(bsw_device_bundle_bytes(&shapes[0].layout, 0, 0), 3 * 256 + 256 + 4);
 }
 
+// Codes of bytes have an offset of each row.
+UNIT_TEST(offsets_have_room)
+{
+    struct bsw_shard_shape shapes[SHARDS];
+    struct bsw_device_codes_layout at;
+    make_shapes("40x8", 40, 0, shapes);
+    bsw_device_codes_layout_make(&shapes[0].layout, BSW_DEVICE_KEYS_WHOLE, 0, 5, &at);
+    assert_int_equal(at.offsets, 5 * 32 * 64);
+    assert_int_equal(at.masks, at.offsets + 768); // 5 * 32 * 4, rounded up
+    assert_int_equal(bsw_device_bundle_bytes(&shapes[0].layout, BSW_DEVICE_KEYS_WHOLE, 0),
+                     32 * 64 + 128 + 4);
+}
+
 static void check_plan(const struct bsw_device_needs *needs, size_t free_bytes,
                        const struct bsw_device_plan *plan)
 {
