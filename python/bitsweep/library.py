@@ -19,6 +19,7 @@ from .header import header
 
 STOPPED = header.numbers["ERROR_STOPPED"]
 USAGE = header.numbers["ERROR_USAGE"]
+IO = header.numbers["ERROR_IO"]
 NONE = header.numbers["NONE"]
 SONAME = "libbitsweep.so.{VERSION_MAJOR}.{VERSION_MINOR}".format_map(header.numbers)
 PROGRESS = header.callbacks["bitsweep_progress"]

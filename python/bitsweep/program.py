@@ -12,9 +12,10 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
+import bitsweep_program
 import numpy.typing as npt
 
-from .library import Error, as_written, lib
+from .library import IO, Error, NoFile, as_written
 from .settings import check_names, flag, row_range
 from .vectors import File, Vectors, write, write_neighbours
 
@@ -25,24 +26,10 @@ _OWN = {"base", "queries", "groundtruth", "folder", "help", "json", "launcher", 
 
 
 def program() -> str:
-    """BITSWEEP_PROGRAM, or that of this package, or beside the library, or on the PATH."""
-    named = os.environ.get("BITSWEEP_PROGRAM")
-    if named:
-        return named
-    built = Path(lib._name).resolve().parent
-    places = [Path(__file__).parent / "bin", built, built.parent / "bin", built.parents[1] / "bin"]
-    places += map(Path, os.get_exec_path())
-    for place in places:
-        file = place / "bitsweep"
-        if os.access(file, os.X_OK) and file.is_file() and _is_compiled(file):
-            return str(file)
-    raise Error("the program bitsweep is not here: set BITSWEEP_PROGRAM to it, or PATH", 4)
-
-
-def _is_compiled(file: Path) -> bool:
-    """Not the script that pip makes, which starts this."""
-    with file.open("rb") as opened:
-        return opened.read(4) == b"\x7fELF"
+    try:
+        return bitsweep_program.find()
+    except FileNotFoundError as error:
+        raise NoFile(str(error), IO) from None
 
 
 def _words(options: dict[str, Any]) -> Iterator[str]:
