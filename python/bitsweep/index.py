@@ -16,9 +16,10 @@ from typing import Any, Iterator, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
+from .arguments import settings_of, takes
 from .header import header
 from .library import Error, Progress, Ranks, as_written, call, lib, new, path_bytes
-from .settings import defaults, fill, settings_of, takes
+from .settings import defaults, fill
 from .vectors import TYPES, Answer, Asked, File, Source, Vectors, as_ids, empty_answer
 from .watch import Watch
 
@@ -52,6 +53,7 @@ class Index:
     one that was pickled, is its folder opened again with the same settings.
     """
 
+    folder: File
     _remove: Any = None  # removes a temporary folder
 
     @takes("open")

@@ -156,14 +156,6 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-# Members that are called otherwise here and in the program: by the name of the argument.
-ALIASES = {
-    "calibrate_rows": "calibrate",
-    "check_seconds": "check_every",
-    "first_row": "rows",
-    "is_unchecked": "checked",
-    "stage_dims": "stage",
-}
 _FLAGS = {
     member.name.replace("_", "-")
     for name, members in header.members.items()
@@ -174,10 +166,6 @@ _FLAG = re.compile(rf"--({'|'.join(sorted(_FLAGS))})\b(?![:-])")
 _OPTION_OF = re.compile(r"\b(encode|search) --([a-z]+(?:-[a-z]+)*)")
 _OPTION = re.compile(r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)")
 _MEMORY = re.compile(r"\bmemory:(base|rows|queries|calibrate-queries)\b")
-
-
-def argument_of(member: str) -> str:
-    return ALIASES.get(member, member)
 
 
 def _argument(option: str) -> str:

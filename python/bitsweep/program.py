@@ -15,8 +15,9 @@ from typing import Any, Iterator, Optional
 import bitsweep_program
 import numpy.typing as npt
 
+from .arguments import check_names
 from .library import IO, Error, NoFile, as_written
-from .settings import check_names, flag, row_range
+from .settings import flag, row_range
 from .vectors import File, Vectors, write, write_neighbours
 
 # Kinds of errors by exit codes (common/base/status.h).

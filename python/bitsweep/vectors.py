@@ -10,8 +10,9 @@ from typing import Any, Optional, Union
 import numpy as np
 import numpy.typing as npt
 
+from .arguments import takes
 from .library import Error, Progress, Ranks, Rows, call, path_bytes
-from .settings import count, defaults, fill, flag, takes
+from .settings import count, defaults, fill, flag
 from .watch import Watch
 
 File = Union[str, bytes, "os.PathLike[str]"]

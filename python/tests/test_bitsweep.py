@@ -20,7 +20,7 @@ from unittest import mock
 
 import bitsweep
 import numpy as np
-from bitsweep import index, library, program, settings, vectors
+from bitsweep import arguments, index, library, program, vectors
 from package_case import BASE, QUERIES, Case
 
 PROGRAM = os.environ.get("BITSWEEP")
@@ -461,7 +461,7 @@ class SeveralRanks(Case):
 
 
 def load_tests(_loader: Any, tests: unittest.TestSuite, _pattern: Any) -> unittest.TestSuite:
-    for module in (bitsweep, vectors, index, library, settings):
+    for module in (bitsweep, vectors, index, library, arguments):
         tests.addTests(doctest.DocTestSuite(module))
     return tests
 

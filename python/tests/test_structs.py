@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the package makes of the header is what a compiler makes of it."""
 
+import ast
 import ctypes
 import inspect
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
 
 import bitsweep
-from bitsweep import library, settings
+from bitsweep import arguments, library
 from bitsweep.header import FILE, Header, header
 
 
@@ -88,7 +90,7 @@ BITSWEEP_API void bitsweep_f(struct small *one, const int64_t *ids,
         calls += [("calibrate", bitsweep.Index.calibrate)]
         for call, function in calls:
             parameters = inspect.signature(function).parameters
-            for name, setting in settings.settings_of(call).items():
+            for name, setting in arguments.settings_of(call).items():
                 self.assertIn(name, parameters)
                 self.assertEqual("_settings" in setting.says or "BITSWEEP_" in setting.says, False)
         parameters = inspect.signature(bitsweep.Index.encode).parameters
@@ -99,8 +101,25 @@ BITSWEEP_API void bitsweep_f(struct small *one, const int64_t *ids,
         text = " ".join((bitsweep.Index.encode.__doc__ or "").split())
         self.assertIn('calibrate: with lists: rows that are tried as queries', text)
         self.assertIn('"none": no table', text)
-        words = settings.settings_of("search")["probe"].words
+        words = arguments.settings_of("search")["probe"].words
         self.assertEqual(words, {"all": header.numbers["ALL"]})
+
+    def test_stubs(self) -> None:
+        """What type checkers read has the same arguments as what runs."""
+        script = Path(__file__).parents[1] / "stubs.py"
+        found: dict[str, list[str]] = {}
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([sys.executable, "-I", str(script), folder], check=True)
+            for name in ("index", "vectors"):
+                for node in ast.walk(ast.parse(Path(folder, f"{name}.pyi").read_text())):
+                    if isinstance(node, ast.FunctionDef):
+                        every = [*node.args.args, *node.args.kwonlyargs]
+                        found.setdefault(node.name, [one.arg for one in every])
+        Index = bitsweep.Index
+        for function in (Index.__init__, Index.search, Index.calibrate, bitsweep.knn):
+            names = list(inspect.signature(function).parameters)
+            self.assertEqual(found[function.__name__], names)
+        self.assertEqual(found["encode"][1:], list(inspect.signature(Index.encode).parameters))
 
 
 if __name__ == "__main__":

@@ -78,6 +78,7 @@ assert bitsweep_program.find() == '$folder/site/bitsweep_program/bin/bitsweep', 
 assert bitsweep.library.lib._name == '$folder/site/bitsweep/libbitsweep.so', bitsweep.library.lib._name
 x = numpy.eye(8, dtype=numpy.float32)
 assert bitsweep.knn(x, x, k=1, metric='l2')[1][:, 0].tolist() == list(range(8))") &&
+        grep -q 'calibrate_queries: Vectors | None=None' "$folder/site/bitsweep/index.pyi" &&
         env PYTHONPATH="$folder/site" "$folder/site/bin/bitsweep" --version | grep -qx "bitsweep $(<"$source/VERSION")"
 }
 
