@@ -38,6 +38,9 @@ class Setting(NamedTuple):
     says: str
     words: dict[str, int]  # texts that stand for numbers
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.says))
+
     @property
     def default(self) -> Optional[bool]:
         return (self.member.name == "is_unchecked") if self.kind == "bool" else None

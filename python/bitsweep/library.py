@@ -15,6 +15,7 @@ from ctypes import Structure, byref, c_int, c_void_p, sizeof
 from pathlib import Path
 from typing import Any, Callable, Iterator, Union
 
+from .arguments import settings_of
 from .header import header
 
 STOPPED = header.numbers["ERROR_STOPPED"]
@@ -156,20 +157,33 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-_FLAGS = {
-    member.name.replace("_", "-")
-    for name, members in header.members.items()
-    for member in members
-    if name.endswith("_settings") and member.type is c_int and member.name != "threads"
-}
+_CALLS = [n[len("bitsweep_") : -len("_settings")] for n in header.members if n.endswith("_settings")]
+_SETTINGS = {setting for call in _CALLS for setting in settings_of(call).values()}
+_FLAGS = {s.name.replace("_", "-") for s in _SETTINGS if s.kind == "bool"}
+_WORDS = {(s.name, word) for s in _SETTINGS for word in re.findall(r'"([\w-]+)"', s.says)}
+
 _FLAG = re.compile(rf"--({'|'.join(sorted(_FLAGS))})\b(?![:-])")
+_COMMAND = re.compile(r"\bbitsweep (encode|search|calibrate)\b")
 _OPTION_OF = re.compile(r"\b(encode|search) --([a-z]+(?:-[a-z]+)*)")
-_OPTION = re.compile(r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)")
+_OPTION = re.compile(r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)(?: ([\w-]+))?")
 _MEMORY = re.compile(r"\bmemory:(base|rows|queries|calibrate-queries)\b")
 
 
 def _argument(option: str) -> str:
     return "x" if option == "base" else option.replace("-", "_")
+
+
+def _keyword(found: re.Match[str]) -> str:
+    """An option as it is written in a call; what a line begins with is the name alone."""
+    name, value = _argument(found[1]), found[2] or ""
+    before, after = found.string[: found.start()], found.string[found.end() : found.end() + 1]
+    if (name, value) in _WORDS and before:
+        return f'{name}="{value}"'
+    if value.isupper() and before:
+        return f"{name}={value}"
+    is_bare = not value and after in tuple(",;:.)")
+    is_bare |= not before or before.endswith(("unknown ", "more ", "larger ", "default "))
+    return f"{name}{'' if is_bare else '='}{value and ' '}{value}"
 
 
 def as_written(message: str) -> str:
@@ -179,14 +193,19 @@ def as_written(message: str) -> str:
     'probe_ratio 0.001: must be 0.01 to 1000'
     >>> as_written("--probe: idx has no lists; encode --lists makes some")
     'probe: idx has no lists; encode(lists=) makes some'
+    >>> as_written("--sample: --queries says what they are; leave --refine exact, or give --probe")
+    'sample: queries= says what they are; leave refine="exact", or give probe='
+    >>> as_written("unknown --axes 'x': use principal or random")
+    "unknown axes 'x': use principal or random"
     >>> as_written("memory:base: row 7 has a NaN or Inf")
     'x: row 7 has a NaN or Inf'
     >>> as_written("idx: holds an index already; --force replaces it")
     'idx: holds an index already; force=True replaces it'
     """
     message = _FLAG.sub(lambda m: f"{_argument(m[1])}=True", message)
+    message = _COMMAND.sub(r"\1()", message)
     message = _OPTION_OF.sub(lambda m: f"{m[1]}({_argument(m[2])}=)", message)
-    message = _OPTION.sub(lambda m: _argument(m[1]), message)
+    message = _OPTION.sub(_keyword, message)
     return _MEMORY.sub(lambda m: "x" if m[1] == "rows" else _argument(m[1]), message)
 
 

@@ -58,8 +58,11 @@ def _tell(process: subprocess.Popen[str]) -> str:
     return last
 
 
-def _run(command: str, words: list[str], is_told: bool) -> Any:
-    """What a command of the program writes as JSON. An interrupt ends it, too."""
+def _run(command: str, words: list[str], is_told: bool, own_folder: str = "") -> Any:
+    """What a command of the program writes as JSON. An interrupt ends it, too.
+
+    own_folder: of files that the caller knows nothing of, for errors.
+    """
     quiet = [] if is_told else ["--quiet"]
     own = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_COMM_", "PMIX_"))}
     with tempfile.TemporaryFile("w+") as out, subprocess.Popen(
@@ -73,7 +76,8 @@ def _run(command: str, words: list[str], is_told: bool) -> Any:
             process.terminate()
             raise
         if code:
-            raise Error(as_written(last.replace("bitsweep: ", "", 1)), _CODES.get(code, 4))
+            said = last.replace("bitsweep: ", "", 1)
+            raise Error(as_written(said.replace(own_folder, "")), _CODES.get(code, IO))
         if last and is_told:
             print(last, file=sys.stderr, flush=True)
         out.seek(0)
@@ -125,7 +129,7 @@ def sweep(
         elif groundtruth is not None:
             write_neighbours(own / "truth.ibin", None, groundtruth)
             words += ["--groundtruth", str(own / "truth.ibin")]
-        records: list[dict[str, Any]] = _run("sweep", words, is_told)["rows"]
+        records: list[dict[str, Any]] = _run("sweep", words, is_told, f"{name}/")["rows"]
         return records
 
 

@@ -112,7 +112,8 @@ def fill(settings: Structure, call: str, values: dict[str, Any], source: Any = N
             value = setting.words[value]
         else:
             least = int(name not in MAY_BE_0)
-            value = count(name, value, least, _MOST[setting.member.type], setting.words)
+            words = [word for word in setting.words if word != "off"]  # which is "none"
+            value = count(name, value, least, _MOST[setting.member.type], words)
         setattr(settings, member, value)
 
 

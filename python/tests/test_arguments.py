@@ -28,7 +28,7 @@ class Errors(Case):
         self.assert_fails(1, "^unknown metric", bitsweep.Index.encode, small, folder, metric="l3")
         self.assert_fails(1, "bits", bitsweep.Index.encode, small, folder, metric="l2", bits=99)
         xfbq: dict[str, Any] = {"codec": "xfbq", "rotation": "opq"}
-        self.assert_fails(1, "opq is for codec pq", bitsweep.Index.encode, small, folder, **xfbq)
+        self.assert_fails(1, 'opq is for codec="pq"', bitsweep.Index.encode, small, folder, **xfbq)
         self.assert_fails(1, "lists", bitsweep.Index.encode, small, folder, metric="l2", lists="x")
         self.assert_fails(1, "^k must be 1 or more, not -1$", bitsweep.knn, small, self.q, -1, "l2")
         self.assert_fails(1, "^k must be 1 or more, not 0$", bitsweep.knn, small, self.q, 0, "l2")
