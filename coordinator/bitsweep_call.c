@@ -11,9 +11,7 @@
 
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
-#ifdef BITSWEEP_HAVE_MPI
 #include "common/net/mpi_library.h"
-#endif
 #include "coordinator/job/device_choice.h"
 #include "shard/codecs/codec.h"
 

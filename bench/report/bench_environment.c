@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/report/bench_environment.h"
 
-#include "common/base/process.h"
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#if defined(BITSWEEP_HAVE_MPI)
+
+#include "common/base/process.h"
 #include "common/net/mpi_library.h"
-#endif
 #include "common/net/nccl_library.h"
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -5,6 +5,7 @@
 #ifndef BITSWEEP_COMMON_MPI_LIBRARY_H
 #define BITSWEEP_COMMON_MPI_LIBRARY_H
 
+#ifdef BITSWEEP_HAVE_MPI
 #include <mpi.h>
 
 #include "common/base/status.h"
@@ -73,6 +74,7 @@ enum bsw_status bsw_mpi_library_load_file(const char *name, struct bsw_mpi_libra
 #define ompi_mpi_errors_return  (*bsw_mpi.mpi_errors_return)
 #define ompi_mpi_info_null      (*bsw_mpi.mpi_info_null)
 #define ompi_request_null       (*bsw_mpi.request_null)
-#endif
+#endif // BITSWEEP_MPI_LOADED
+#endif // BITSWEEP_HAVE_MPI
 
 #endif

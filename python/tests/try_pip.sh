@@ -25,7 +25,7 @@ site=$(echo "$folder"/venv/lib/python3*/site-packages)
 
 # What is taken from the machine is what manylinux counts on: glibc, and what is on every machine beside it.
 may_be=$site'|linux-vdso|/ld-linux|/lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\+\+|z)\.so'
-for file in "$site/bitsweep/libbitsweep.so" "$site"/bitsweep_program/bin/*; do
+for file in "$site/bitsweep/libbitsweep.so" "$site"/bitsweep/bin/*; do
     taken=$(ldd "$file" | grep -vE "$may_be" || true)
     [[ ! $taken ]] || fail "${file##*/} needs of this machine: $taken"
 done

@@ -74,7 +74,7 @@ wheel_works() {
             "$folder"/wheels/bitsweep-*-py3-none-linux_*.whl &&
         (cd "$folder" && env -u BITSWEEP_LIBRARY PATH=/usr/bin:/bin PYTHONPATH="$folder/site" "$python" -c "
 import bitsweep, bitsweep_program, numpy
-assert bitsweep_program.find() == '$folder/site/bitsweep_program/bin/bitsweep', bitsweep_program.find()
+assert bitsweep_program.find() == '$folder/site/bitsweep/bin/bitsweep', bitsweep_program.find()
 assert bitsweep.library.lib._name == '$folder/site/bitsweep/libbitsweep.so', bitsweep.library.lib._name
 x = numpy.eye(8, dtype=numpy.float32)
 assert bitsweep.knn(x, x, k=1, metric='l2')[1][:, 0].tolist() == list(range(8))") &&

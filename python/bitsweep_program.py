@@ -24,7 +24,7 @@ def find() -> str:
     named = os.environ.get("BITSWEEP_PROGRAM")
     if named:
         return named
-    places = [Path(__file__).parent / "bin"]
+    places = [Path(__file__).parent / "bitsweep" / "bin"]
     library = os.environ.get("BITSWEEP_LIBRARY")
     if library:
         places.append(Path(library).resolve().parent)
