@@ -38,9 +38,6 @@ class Setting(NamedTuple):
     says: str
     words: dict[str, int]  # texts that stand for numbers
 
-    def __hash__(self) -> int:
-        return hash((self.name, self.says))
-
     @property
     def default(self) -> Optional[bool]:
         return (self.member.name == "is_unchecked") if self.kind == "bool" else None
@@ -94,11 +91,10 @@ _SAYS = {
     "checked": "False: without checks of known answers and of samples of what is found",
     "skip_check": "True: info's check_recall is not measured",
     "lists": (
-        "a number of centroids, or \"auto\": rows are ordered by the nearest, so that a search can "
+        'a number of centroids, or "auto": rows are ordered by the nearest, so that a search can '
         "look at a part of them"
     ),
 }
-
 
 # What others call an argument, and what some were called here.
 _KNOWN_AS = {

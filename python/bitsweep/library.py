@@ -158,7 +158,7 @@ def shown(value: Any) -> str:
 
 
 _CALLS = [n[len("bitsweep_") : -len("_settings")] for n in header.members if n.endswith("_settings")]
-_SETTINGS = {setting for call in _CALLS for setting in settings_of(call).values()}
+_SETTINGS = [setting for call in _CALLS for setting in settings_of(call).values()]
 _FLAGS = {s.name.replace("_", "-") for s in _SETTINGS if s.kind == "bool"}
 _WORDS = {(s.name, word) for s in _SETTINGS for word in re.findall(r'"([\w-]+)"', s.says)}
 
