@@ -6,6 +6,7 @@
 // takes its place.
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -15,8 +16,7 @@
 #include "coordinator/bitsweep_call.h"
 #include "coordinator/calibrate/calibrate.h"
 #include "coordinator/job/same_input.h"
-#include "coordinator/search/search.h"
-#include "kernels/table_scan/table_formats.h"
+#include "coordinator/search/search_options.h"
 
 _Static_assert(BITSWEEP_ALL == BSW_PROBE_ALL, "of probe");
 
@@ -202,42 +202,59 @@ static int end_with(bitsweep_index *index, struct bsw_library_call *call, enum b
 
 // ---- settings of a search ----
 
-// What the program's options would let through.
-static enum bsw_status check(const struct bitsweep_search_settings *s, struct bsw_error *err)
+// Members that are options of the program: 0 and NULL are as without the option.
+static const struct {
+    const char *option;
+    enum bsw_option_kind kind; // of the member; words of a choice are text
+    size_t offset;
+} members[] = {
+#define MEMBER(option, name)                                                   \
+    {                                                                          \
+        option, BSW_OPTION_KIND(((struct bitsweep_search_settings *)0)->name), \
+            offsetof(struct bitsweep_search_settings, name)                    \
+    }
+    MEMBER("k", k),
+    MEMBER("oversample", oversample),
+    MEMBER("refine", refine),
+    MEMBER("recall", recall),
+    MEMBER("probe", probe),
+    MEMBER("probe-ratio", probe_ratio),
+    MEMBER("scan-dims", scan_dims),
+    MEMBER("scan", scan),
+    MEMBER("table", table),
+    MEMBER("query-bits", query_bits),
+    MEMBER("exclude-self", exclude_self),
+    MEMBER("batch", batch),
+};
+
+// A member as the text of its option; NULL: none.
+static const char *text_of(const struct bsw_option *option, enum bsw_option_kind kind,
+                           const void *member, char text[32])
 {
-    BSW_TRY(bsw_setting_count("k", s->k, 1, BSW_SEARCH_MAX_K, err));
-    BSW_TRY(bsw_setting_count("query-bits", s->query_bits, 0, BSW_MAX_QUERY_BITS, err));
-    if (s->oversample != 0) BSW_TRY(bsw_setting_number("oversample", s->oversample, 1, 10000, err));
-    if (s->recall != 0) BSW_TRY(bsw_setting_number("recall", s->recall, BSW_LEAST_RECALL, 1, err));
-    if (s->probe_ratio != 0)
-        BSW_TRY(bsw_setting_number("probe-ratio", s->probe_ratio, 0.01, 1000, err));
-    if (s->probe != BITSWEEP_ALL)
-        BSW_TRY(bsw_setting_count("probe", s->probe, 0, BSW_MAX_LISTS, err));
-    BSW_TRY(bsw_setting_count("scan-dims", s->scan_dims, 0, BSW_MAX_DIMS, err));
-    return bsw_setting_count("batch", s->batch, 0, 1000000, err);
+    uint64_t count = kind == BSW_OPTION_COUNT ? *(const uint64_t *)member : 0;
+    double number = kind == BSW_OPTION_NUMBER ? *(const double *)member : 0;
+    if (kind == BSW_OPTION_TEXT) return *(const char *const *)member;
+    if (kind == BSW_OPTION_FLAG) return *(const int *)member ? "" : NULL;
+    if (count > 0 && option->word && count == option->word_count) return option->word;
+    if (count > 0) snprintf(text, 32, "%llu", (unsigned long long)count);
+    if (number != 0) snprintf(text, 32, "%.17g", number);
+    return count > 0 || number != 0 ? text : NULL;
 }
 
+// The options are zeros throughout, padding too, so that requests can be compared.
 static enum bsw_status make_request(const struct bitsweep_search_settings *s,
                                     struct bsw_search_request *out, struct bsw_error *err)
 {
-    unsigned scan, table, is_plain;
     memset(out, 0, sizeof *out);
-    BSW_TRY(check(s, err));
-    BSW_TRY(bsw_setting_choice("scan", BSW_SCAN_NAMES, s->scan, &scan, err));
-    BSW_TRY(bsw_setting_choice("table", BSW_TABLE_CHOICES, s->table, &table, err));
-    BSW_TRY(bsw_setting_choice("refine", "exact|none", s->refine, &is_plain, err));
-    out->k = s->k;
-    out->query_bits = s->query_bits;
-    out->oversample = s->oversample;
-    out->is_refined = !is_plain;
-    out->scan = (enum bsw_scan_kind)scan;
-    out->table = (enum bsw_table_choice)table;
-    out->batch = s->batch ? s->batch : BSW_SEARCH_BATCH;
-    out->exclude_self = s->exclude_self != 0;
-    out->probe = s->probe;
-    out->probe_ratio = s->probe_ratio;
-    out->recall = s->recall;
-    out->scan_dims = s->scan_dims;
+    BSW_TRY(bsw_setting_count("k", s->k, 1, BSW_SEARCH_MAX_K, err));
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        const struct bsw_option *option = bsw_search_option(members[i].option);
+        char number[32];
+        const char *text =
+            text_of(option, members[i].kind, (const char *)s + members[i].offset, number);
+        if (!text) text = option->default_text;
+        if (text) BSW_TRY(bsw_option_set(option, (char *)out + option->offset, text, err));
+    }
     return BSW_OK;
 }
 

@@ -87,7 +87,6 @@ static void open_directly(struct costs *c)
     struct bsw_error err;
     const struct bsw_search_options options = {.index = c->folder,
                                                .request = {.k = K,
-                                                           .is_refined = 1,
                                                            .batch = 1000,
                                                            .level = bsw_cpu_level_detect(),
                                                            .num_threads = c->num_threads},

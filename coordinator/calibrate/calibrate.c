@@ -297,6 +297,7 @@ static enum bsw_status open_search(struct calibration *c, struct bsw_error *err)
     most = most + num_left_out(c) < num_good(c) ? most + num_left_out(c) : num_good(c);
     const struct bsw_search_options options = {.index = s->index,
                                                .request = {.k = most,
+                                                           .refine = BSW_REFINE_NONE,
                                                            .oversample = 1,
                                                            .batch = 1000,
                                                            .probe = BSW_PROBE_ALL,

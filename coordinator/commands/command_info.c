@@ -14,13 +14,14 @@
 #include "coordinator/job/index_facts.h"
 #include "coordinator/job/index_folder.h"
 #include "coordinator/search/memory_forecast.h"
+#include "coordinator/search/search_options.h"
 #include "shard/codecs/codec.h"
 #include "shard/shard_service.h"
 
 // Beside the path, a search whose use of device memory is asked for.
 struct info_options {
     struct bsw_common_options common;
-    const char *path, *refine;
+    const char *path;
     uint64_t gpu_memory, sharers, device_memory, ranks;
     enum bsw_link_choice link;
     struct bsw_search_request request;
@@ -37,33 +38,13 @@ static const struct bsw_option option_rows[] = {
                    "so much is free for it"),
     OPTION("gpu-memory", gpu_memory, .value_name = "BYTES", .default_text = "0", .max = 1e15,
            .help = "the same of a GPU with so much in all, some of which CUDA and NCCL take"),
-    OPTION("k", request.k, .value_name = "K", .default_text = BSW_SEARCH_K_TEXT, .min = 1,
-           .max = BSW_SEARCH_MAX_K, .help = "neighbours a query"),
-    OPTION("query-bits", request.query_bits, .value_name = "BQ", .default_text = "6", .min = 1,
-           .max = BSW_MAX_QUERY_BITS, .help = "bits a query component; rbe has those of its model"),
-    OPTION("oversample", request.oversample, .value_name = "X",
-           .default_text = BSW_SEARCH_OVERSAMPLE_TEXT, .min = 1, .max = 10000,
-           .help = "candidates to refine, times k"),
-    OPTION("probe", request.probe, .value_name = "N", .min = 1, .max = BSW_MAX_LISTS,
-           .help = "with lists: those that a query looks at [as for search]"),
-    OPTION("entries", request.entries.choice, .choices = BSW_ENTRIES_CHOICES, .default_text = "all",
-           .help = "pq: of tables, as for search"),
-    OPTION("select", request.select, .choices = BSW_SELECT_NAMES, .default_text = "threshold",
-           .help = "how candidates are chosen"),
-    BSW_OPTION_GROUP(struct info_options, request.queue, bsw_queue_option_group),
-    OPTION("max-candidates", request.max_candidates, .value_name = "N",
-           .default_text = BSW_SEARCH_MAX_CANDIDATES_TEXT, .min = 1, .max = 1e8,
-           .help = "histogram: at most so many a query"),
-    OPTION("refine", refine, .choices = "exact|none", .default_text = "exact",
-           .help = "none: no more candidates than k"),
-    OPTION("batch", request.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT,
-           .min = 1, .max = 1e6, .help = "queries at a time"),
+    BSW_OPTION_SOME(struct info_options, request, bsw_search_option_group,
+                    "k|query-bits|entries|oversample|select|items|queue-length|max-candidates|"
+                    "probe|refine|merge|batch"),
     OPTION("ranks", ranks, .value_name = "N", .default_text = "1", .min = 1, .max = 1e6,
            .help = "ranks of the search"),
     OPTION("sharers", sharers, .value_name = "N", .default_text = "1", .min = 1, .max = 1e6,
            .help = "of them on a GPU, for --gpu-memory"),
-    OPTION("merge", request.merge, .choices = BSW_MERGE_NAMES, .default_text = "auto",
-           .help = "as for search"),
     OPTION("link", link, .choices = "auto|mpi", .default_text = "auto",
            .help = "auto: as if NCCL linked the GPUs, if each rank has its own"),
     BSW_OPTION_GROUP(struct info_options, common, bsw_common_option_group),
@@ -89,17 +70,12 @@ static enum bsw_status settle_search(const struct info_options *o,
                                      const struct bsw_manifest *manifest,
                                      struct bsw_search_settings *out, struct bsw_error *err)
 {
-    struct bsw_search_request request = o->request;
-    if (manifest->codec->table->has_model || manifest->codec->has_tables ||
-        manifest->codec->has_bytes)
-        request.query_bits = 0; // those of its model or of bytes, or none
-    request.is_refined = strcmp(o->refine, "exact") == 0;
     const char *host = bsw_codec_host_search(manifest);
     if (host) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s runs on the CPU only", memory_option(o),
                         host);
     }
-    return bsw_search_settle(&request, manifest, o->path, (int)o->ranks, out, err);
+    return bsw_search_settle(&o->request, manifest, o->path, (int)o->ranks, out, err);
 }
 
 static void tell_forecast(struct bsw_facts *facts, int rank, size_t memory,

@@ -58,8 +58,6 @@ extern const struct bsw_option_group bsw_common_option_group;
 
 // --device and --device-memory, of a struct bsw_device_choice.
 extern const struct bsw_option_group bsw_device_option_group;
-// --items and --queue-length, of a struct bsw_queue_options.
-extern const struct bsw_option_group bsw_queue_option_group;
 
 // How facts are told: JSON with --json, else text, or nothing with --quiet.
 enum bsw_facts_form bsw_common_facts_form(const struct bsw_common_options *common);

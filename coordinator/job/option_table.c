@@ -31,8 +31,9 @@ static enum bsw_status check_range(const struct bsw_option *option, const char *
                                    const char *text, double value, struct bsw_error *err)
 {
     if (value >= option->min && value <= option->max) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "%s %s: must be %.10g to %.10g", what, text, option->min,
-                    option->max);
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s %s: must be %.10g to %.10g%s%s", what, text,
+                    option->min, option->max, option->word ? ", or " : "",
+                    option->word ? option->word : "");
 }
 
 // Options of a table one by one, those of its groups in their place.
@@ -45,24 +46,67 @@ struct option_list {
     size_t count;
 };
 
-static void append(struct option_list *list, const struct bsw_option *options, size_t num_options,
-                   size_t offset)
+// Whether a name is among "a|b|c"; NULL: all are.
+static int is_among(const char *name, const char *names)
 {
-    for (size_t i = 0; i < num_options; i++) {
-        const struct bsw_option *option = &options[i];
+    char word[64];
+    int is_found = !names;
+    while (!is_found && bsw_word_take(&names, '|', word, sizeof word))
+        is_found = strcmp(name, word) == 0;
+    return is_found;
+}
+
+static void append(struct option_list *list, const struct bsw_option_group *group,
+                   const char *names, size_t offset)
+{
+    for (size_t i = 0; i < group->num_options; i++) {
+        const struct bsw_option *option =
+            (const void *)((const char *)group->options + i * group->row_bytes);
         if (option->group) {
-            append(list, option->group->options, option->group->num_options,
-                   offset + option->offset);
+            if (!names) append(list, option->group, option->choices, offset + option->offset);
             continue;
         }
+        if (!option->help || !is_among(option->name, names)) continue;
         assert(list->count < BSW_MAX_OPTIONS);
         list->items[list->count].option = option;
         list->items[list->count++].offset = offset + option->offset;
     }
 }
 
-static enum bsw_status set_value(const struct bsw_option *option, void *target, const char *text,
-                                 struct bsw_error *err)
+static void append_table(struct option_list *list, const struct bsw_option_table *table)
+{
+    const struct bsw_option_group all = {table->options, table->num_options,
+                                         sizeof *table->options};
+    append(list, &all, NULL, 0);
+}
+
+static enum bsw_status set_count(const struct bsw_option *option, uint64_t *target,
+                                 const char *what, const char *text, struct bsw_error *err)
+{
+    uint64_t count = option->word_count;
+    if (!option->word || strcmp(text, option->word) != 0) {
+        BSW_TRY(option->word ? bsw_count_parse_or(what, text, option->word, &count, err)
+                             : bsw_count_parse(what, text, &count, err));
+        BSW_TRY(check_range(option, what, text, (double)count, err));
+    }
+    *target = count;
+    return BSW_OK;
+}
+
+static enum bsw_status set_number(const struct bsw_option *option, double *target, const char *what,
+                                  const char *text, struct bsw_error *err)
+{
+    double number = option->word_number;
+    if (!option->word || strcmp(text, option->word) != 0) {
+        BSW_TRY(bsw_number_parse(what, text, &number, err));
+        BSW_TRY(check_range(option, what, text, number, err));
+    }
+    *target = number;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_option_set(const struct bsw_option *option, void *target, const char *text,
+                               struct bsw_error *err)
 {
     char what[64];
     unsigned choice = 0;
@@ -74,7 +118,7 @@ static enum bsw_status set_value(const struct bsw_option *option, void *target, 
         *(int *)target = 1;
         return BSW_OK;
     case BSW_OPTION_CHOICE:
-        *(unsigned *)target = choice;
+        *(unsigned *)target = choice + !option->default_text;
         return BSW_OK;
     case BSW_OPTION_TEXT:
         if (*text == '\0') return bsw_fail(err, BSW_ERROR_USAGE, "%s needs a value", what);
@@ -84,20 +128,10 @@ static enum bsw_status set_value(const struct bsw_option *option, void *target, 
                             "%s -: standard input and output are not used so: name a file", what);
         *(const char **)target = text;
         return BSW_OK;
-    case BSW_OPTION_COUNT: {
-        uint64_t count;
-        BSW_TRY(bsw_count_parse(what, text, &count, err));
-        BSW_TRY(check_range(option, what, text, (double)count, err));
-        *(uint64_t *)target = count;
-        return BSW_OK;
-    }
-    case BSW_OPTION_NUMBER: {
-        double number = 0;
-        BSW_TRY(bsw_number_parse(what, text, &number, err));
-        BSW_TRY(check_range(option, what, text, number, err));
-        *(double *)target = number;
-        return BSW_OK;
-    }
+    case BSW_OPTION_COUNT:
+        return set_count(option, target, what, text, err);
+    case BSW_OPTION_NUMBER:
+        return set_number(option, target, what, text, err);
     case BSW_OPTION_ROWS:
         return parse_rows(what, text, target, err);
     }
@@ -165,7 +199,7 @@ static enum bsw_status parse_word(const char *command, struct option_list *list,
             return bsw_fail(err, BSW_ERROR_USAGE, "--%s needs a value", option->name);
         value = argv[++*at];
     }
-    return set_value(option, targets + list->items[place].offset, value, err);
+    return bsw_option_set(option, targets + list->items[place].offset, value, err);
 }
 
 static enum bsw_status refuse_missing(const char *command, const struct bsw_option *option,
@@ -181,7 +215,7 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, voi
                                        int argc, char **argv, int *help, struct bsw_error *err)
 {
     struct option_list list = {.count = 0};
-    append(&list, table->options, table->num_options, 0);
+    append_table(&list, table);
     int first = 0;
     *help = 0;
     for (int i = 0; i < argc; i++) {
@@ -191,9 +225,9 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, voi
         const struct bsw_option *option = list.items[i].option;
         void *target = (char *)targets + list.items[i].offset;
         const char *text = option->kind == BSW_OPTION_ROWS ? ":" : option->default_text;
-        if (text) BSW_TRY(set_value(option, target, text, err));
+        if (text) BSW_TRY(bsw_option_set(option, target, text, err));
         if (option->may_stand_alone && argc > 0 && argv[0][0] != '-' && !*help) {
-            BSW_TRY(set_value(option, target, argv[first++], err));
+            BSW_TRY(bsw_option_set(option, target, argv[first++], err));
             list.items[i].is_given = 1;
         }
     }
@@ -252,7 +286,7 @@ void bsw_option_table_print(const struct bsw_option_table *table, FILE *out)
 {
     static const struct bsw_option help = {.name = "help", .help = "this text"};
     struct option_list list = {.count = 0};
-    append(&list, table->options, table->num_options, 0);
+    append_table(&list, table);
     fprintf(out, "bitsweep %s: %s\n\n", table->command, table->summary);
     for (size_t i = 0; i < list.count; i++) print_option(list.items[i].option, out);
     print_option(&help, out);

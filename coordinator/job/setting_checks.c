@@ -24,6 +24,13 @@ enum bsw_status bsw_setting_choice(const char *option, const char *choices, cons
                     bsw_choices_text(choices, words));
 }
 
+const char *bsw_setting_word(const char *choices, unsigned place, char word[BSW_WORD_BYTES])
+{
+    word[0] = '\0';
+    for (unsigned i = 0; i <= place; i++) bsw_word_take(&choices, '|', word, BSW_WORD_BYTES);
+    return word;
+}
+
 enum { GUESS_BYTES = 32 };
 
 static unsigned least_of(unsigned a, unsigned b)

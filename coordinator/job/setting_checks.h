@@ -12,6 +12,9 @@
 // Which of choices "a|b|c" a text is; NULL: 0.
 enum bsw_status bsw_setting_choice(const char *option, const char *choices, const char *text,
                                    unsigned *out, struct bsw_error *err);
+// Such a word by its place, which is there; returns word.
+#define BSW_WORD_BYTES 32
+const char *bsw_setting_word(const char *choices, unsigned place, char word[BSW_WORD_BYTES]);
 // The word that someone may have meant by a text of so many bytes: begun with {0}, then shown all
 // that are known. One that is too far is not: word stays NULL.
 struct bsw_setting_guess {

@@ -3,12 +3,6 @@
 #include "coordinator/job/command.h"
 #include "coordinator/job/device_choice.h"
 #include "coordinator/job/setting_checks.h"
-#include "shard/host/shard_queue.h"
-
-#define GROUP(options)                             \
-    {                                              \
-        options, sizeof(options) / sizeof *options \
-    }
 
 // ---- every command ----
 
@@ -30,7 +24,7 @@ static const struct bsw_option common_options[] = {
     COMMON("json", json, .help = "print results as JSON on stdout"),
     COMMON("quiet", quiet, .help = "no progress, no closing table"),
 };
-const struct bsw_option_group bsw_common_option_group = GROUP(common_options);
+const struct bsw_option_group bsw_common_option_group = BSW_OPTIONS_OF(common_options);
 
 // ---- devices ----
 
@@ -44,17 +38,4 @@ static const struct bsw_option device_options[] = {
     DEVICE("device-memory", most_bytes, .value_name = "BYTES", .default_text = "0", .max = 1e15,
            .help = "most memory of a GPU that a rank uses; 0: all that is free"),
 };
-const struct bsw_option_group bsw_device_option_group = GROUP(device_options);
-
-// ---- selection by a queue ----
-
-#define QUEUE(name, member, ...) BSW_OPTION(struct bsw_queue_options, name, member, __VA_ARGS__)
-
-static const struct bsw_option queue_options[] = {
-    QUEUE("items", items, .value_name = "I", .default_text = "256", .min = 1,
-          .max = BSW_QUEUE_MAX_ITEMS,
-          .help = "queue: rows that each of a block's 256 threads goes over"),
-    QUEUE("queue-length", length, .value_name = "Q", .default_text = "1", .min = 1,
-          .max = BSW_QUEUE_MAX_LENGTH, .help = "queue: best rows that a thread keeps"),
-};
-const struct bsw_option_group bsw_queue_option_group = GROUP(queue_options);
+const struct bsw_option_group bsw_device_option_group = BSW_OPTIONS_OF(device_options);

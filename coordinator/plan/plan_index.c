@@ -82,7 +82,7 @@ static enum bsw_status settle_search(const struct bsw_plan_settings *o, uint64_t
                                      struct bsw_plan_index *index, struct bsw_error *err)
 {
     struct bsw_search_request request = o->search;
-    request.is_refined = strcmp(o->vectors, "none") != 0;
+    if (strcmp(o->vectors, "none") == 0) request.refine = BSW_REFINE_NONE;
     if (index->manifest.codec->table->settle_query_bits) request.query_bits = 0;
     return bsw_search_settle(&request, &index->manifest, "the index", (int)num_ranks,
                              &index->search, err);

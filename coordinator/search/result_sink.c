@@ -5,55 +5,16 @@
 #include "common/job/stop_signal.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/index_folder.h"
-#include "coordinator/search/search_settings.h"
-
-static void add_selection(const struct bsw_selection_settings *selection,
-                          struct bsw_journal_fields *fields)
-{
-    bsw_journal_field_text(fields, "entries", selection->is_on ? "radius" : "all");
-    if (!selection->is_on) return;
-    bsw_journal_field_number(fields, "radius-scale", (double)selection->scale);
-    bsw_journal_field_text(fields, "mode", bsw_selection_mode_name(selection->mode));
-    bsw_journal_field_text(fields, "miss", bsw_selection_miss_name(selection));
-    bsw_journal_field_text(fields, "radii", bsw_radii_kind_name(selection->radii));
-    // Times of hits are those of the back end.
-    if (selection->has_hit_time)
-        bsw_journal_field_text(fields, "hit-time", selection->finder->name);
-}
-
-// Adds a limit on lists or dimensions; 0: all of them, which is what the option says then.
-static void add_limit(struct bsw_journal_fields *fields, const char *name, uint64_t limit)
-{
-    if (limit > 0)
-        bsw_journal_field_count(fields, name, limit);
-    else
-        bsw_journal_field_text(fields, name, "all");
-}
+#include "coordinator/search/search_options.h"
 
 // What the result is a function of: not ranks, threads, batches, scans, merging or devices.
 static void add_fields(const struct bsw_search *search, struct bsw_journal_fields *fields)
 {
-    const struct bsw_search_settings *settings = &search->settings;
     bsw_journal_field_text(fields, "bitsweep", BITSWEEP_VERSION);
     bsw_journal_field_digest(fields, "index", search->manifest.build_digest);
     bsw_journal_field_count(fields, "number of queries", search->queries.num_queries);
     bsw_journal_field_digest(fields, "queries", search->queries.digest);
-    bsw_journal_field_count(fields, "k", settings->k);
-    bsw_journal_field_count(fields, "candidates", settings->keep);
-    bsw_journal_field_count(fields, "query bits", settings->query_bits);
-    bsw_journal_field_text(fields, "select",
-                           bsw_search_select_name(search->options.request.select));
-    bsw_journal_field_count(fields, "items", settings->queue.items);
-    bsw_journal_field_count(fields, "queue length", settings->queue.length);
-    bsw_journal_field_count(fields, "extra distance", settings->extra_distance);
-    bsw_journal_field_count(fields, "histogram k", settings->histogram_k);
-    bsw_journal_field_count(fields, "exclude-self", settings->exclude_self);
-    bsw_journal_field_text(fields, "refine", settings->is_exact ? "exact" : "none");
-    add_limit(fields, "probe", settings->probe.probe);
-    bsw_journal_field_number(fields, "probe-ratio", settings->probe.ratio);
-    add_limit(fields, "scan-dims", settings->probe.scan_dims);
-    bsw_journal_field_text(fields, "table", bsw_table_name(settings->table));
-    add_selection(&settings->selection, fields);
+    bsw_search_settings_identify(search, fields);
 }
 
 static enum bsw_status open_result(struct bsw_result_sink *sink, const struct bsw_search *search,
@@ -109,32 +70,23 @@ static enum bsw_status finish(void *context, const struct bsw_search *search, st
 {
     struct bsw_result_sink *sink = context;
     const struct bsw_manifest *manifest = &search->manifest;
-    const struct bsw_search_settings *settings = &search->settings;
-    const struct bsw_search_request *request = &search->options.request;
     const struct bsw_sidecar facts = {.metric = bsw_metric_name(manifest->metric),
                                       .refine = bsw_search_refine_name(search),
                                       .codec = bsw_codec_name(manifest->codec),
-                                      .k = settings->k,
+                                      .k = search->settings.k,
                                       .candidates = bsw_search_num_candidates(search),
                                       .rows = manifest->num_rows,
                                       .first_row = manifest->first_row,
                                       .dims = bsw_manifest_row_dims(manifest),
                                       .bits = manifest->bits,
-                                      .query_bits = settings->query_bits,
-                                      .select = bsw_search_select_name(request->select),
-                                      .lists = manifest->lists.count,
-                                      .probe = settings->probe.probe,
-                                      .scan_dims = settings->probe.scan_dims,
-                                      .probe_ratio = settings->probe.ratio,
-                                      .recall_calibrated = settings->recall_calibrated,
-                                      .queue = settings->queue,
-                                      .extra_distance = settings->extra_distance,
-                                      .max_candidates = request->max_candidates,
-                                      .is_self_excluded = request->exclude_self,
+                                      .settings = bsw_search_settings_told(search, BSW_IN_SIDECAR),
+                                      .is_self_excluded = search->options.request.exclude_self,
                                       .queries_digest = search->queries.numbers_digest,
                                       .first_query =
                                           bsw_vectors_first_row(search->queries.vectors)};
-    return bsw_result_journal_finish(&sink->result, &facts, err);
+    enum bsw_status status = bsw_result_journal_finish(&sink->result, &facts, err);
+    json_decref(facts.settings);
+    return status;
 }
 
 struct bsw_search_sink bsw_result_sink(struct bsw_result_sink *sink)

@@ -90,7 +90,7 @@ static enum bsw_status describe_vectors(struct sweep_job *job, bsw_vectors *base
     BSW_TRY(bsw_metric_choose(s->metric, base, queries, &run->metric, err));
     BSW_TRY(bsw_query_digest(queries, &job->queries_digest, err));
     job->num_rows = job->limits.num_rows = bsw_vectors_num_rows(base);
-    if (s->exclude_self) job->limits.num_rows--; // that an answer may have
+    if (s->searches.exclude_self) job->limits.num_rows--; // that an answer may have
     job->limits.is_cosine = run->metric == BSW_METRIC_COSINE;
     job->limits.is_ip = run->metric == BSW_METRIC_IP;
     job->limits.is_integer =
@@ -120,7 +120,7 @@ static enum bsw_status check_truth(const struct sweep_job *job, struct bsw_error
     const struct bsw_sidecar searches = {.metric = bsw_metric_name(job->run.metric),
                                          .rows = job->num_rows,
                                          .first_row = job->settings->rows.first,
-                                         .is_self_excluded = job->settings->exclude_self,
+                                         .is_self_excluded = job->settings->searches.exclude_self,
                                          .has_first_query = 1,
                                          .first_query = job->settings->query_rows.first,
                                          .queries_digest = job->queries_digest};
@@ -187,14 +187,14 @@ static void add_fields(struct sweep_job *job)
     bsw_journal_field_text(fields, "residual", residuals[s->residuals]);
     add_range(fields, "rows", s->rows);
     add_range(fields, "query-rows", s->query_rows);
-    if (s->exclude_self) bsw_journal_field_text(fields, "exclude-self", "yes");
+    if (s->searches.exclude_self) bsw_journal_field_text(fields, "exclude-self", "yes");
     bsw_journal_field_count(fields, "shards", s->shards);
     bsw_journal_field_count(fields, "subspaces", s->parts);
     bsw_journal_field_count(fields, "repeat", s->repeat);
     bsw_journal_field_number(fields, "measure", s->least_seconds);
-    bsw_journal_field_count(fields, "batch", s->batch);
-    bsw_journal_field_count(fields, "items", s->queue.items);
-    bsw_journal_field_count(fields, "queue-length", s->queue.length);
+    bsw_journal_field_count(fields, "batch", s->searches.batch);
+    bsw_journal_field_count(fields, "items", s->searches.queue.items);
+    bsw_journal_field_count(fields, "queue-length", s->searches.queue.length);
 }
 
 static enum bsw_status check_files(const struct sweep_job *job, struct bsw_error *err)
@@ -213,6 +213,7 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
 {
     const struct bsw_sweep_settings *s = job->settings;
     struct bsw_sweep_points *points = &job->outcome->points;
+    char finder[BSW_WORD_BYTES];
     BSW_TRY(bsw_sweep_targets_parse(s->targets, &job->targets, err));
     BSW_TRY(read_grids(job, err));
     BSW_TRY(open_vectors(job, err));
@@ -233,9 +234,11 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
                                     job->max_k, err));
     if (job->run.has_radii)
         bsw_journal_field_text(&job->fields, "entries", "radius");
-    else if (s->has_hit_time)
+    else if (s->searches.entries.has_hit_time)
         return bsw_fail(err, BSW_ERROR_USAGE, "--hit-time is for --entries radius");
-    if (s->has_hit_time) bsw_journal_field_text(&job->fields, "hit-time", s->entries_by);
+    if (s->searches.entries.has_hit_time)
+        bsw_journal_field_text(&job->fields, "hit-time",
+                               bsw_selection_finder_name(&s->searches.entries, finder));
     return bsw_sweep_journal_open(&job->journal, job->run.folder, s->folder, s->force, s->resume,
                                   &job->fields, err);
 }

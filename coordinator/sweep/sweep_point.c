@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "coordinator/job/setting_checks.h"
 #include "coordinator/train/train.h"
 #include "shard/codecs/codec.h"
 
@@ -186,33 +187,38 @@ static int has_query_bits(const struct bsw_sweep_point *point)
     return !codec->has_bytes && !codec->has_tables;
 }
 
+static unsigned place_of(const char *word, const char *words)
+{
+    unsigned place = 0;
+    bsw_setting_choice("", words, word, &place, NULL);
+    return place;
+}
+
 static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
                                             const struct bsw_sweep_point *point, enum what what)
 {
+    const struct bsw_search_request *shared = &run->team.settings->searches;
     struct bsw_search_request request = {
         .k = what == ANSWER ? point->k : point->candidates,
         .query_bits = has_query_bits(point) ? point->query_bits : 0,
         .oversample = what == ANSWER ? point->oversample : 1,
-        .is_refined = what == ANSWER,
-        .select =
-            what == CANDIDATES_BY_CODE ? BSW_SELECT_THRESHOLD : bsw_search_select_of(point->select),
-        .exclude_self = run->team.settings->exclude_self,
-        .batch = run->team.settings->batch};
+        .refine = what == ANSWER ? BSW_REFINE_EXACT : BSW_REFINE_NONE,
+        .exclude_self = shared->exclude_self,
+        .batch = shared->batch};
     if (what != CANDIDATES_BY_CODE) {
+        request.select = (enum bsw_search_select)place_of(point->select, BSW_SELECT_NAMES);
         request.table = point->table;
         request.entries.choice = point->entries;
         request.entries.radius_scale = point->radius_scale;
-        snprintf(request.entries.mode, sizeof request.entries.mode, "%s", point->mode);
         if (point->entries == BSW_ENTRIES_RADIUS) {
-            const struct bsw_sweep_settings *settings = run->team.settings;
-            snprintf(request.entries.finder, sizeof request.entries.finder, "%s",
-                     settings->entries_by);
-            request.entries.has_hit_time = settings->has_hit_time;
+            request.entries.mode = 1 + place_of(point->mode, BSW_SELECTION_MODES);
+            request.entries.finder = shared->entries.finder;
+            request.entries.has_hit_time = shared->entries.has_hit_time;
         }
         request.probe = point->probe;
         request.probe_ratio = point->probe_ratio;
     }
-    if (request.select == BSW_SELECT_QUEUE) request.queue = run->team.settings->queue;
+    if (request.select == BSW_SELECT_QUEUE) request.queue = shared->queue;
     if (request.select == BSW_SELECT_HISTOGRAM) {
         request.extra_distance = point->extra_distance;
         request.histogram_k = point->k;

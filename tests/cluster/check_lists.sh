@@ -281,7 +281,7 @@ refused 2 "--recall .*0.5 to 1" "$program" "${some[@]}" --recall 0.4
 refused 2 "--recall: .* holds for --refine exact and at least the default --query-bits" "$program" "${some[@]}" --recall 0.9 --refine none
 refused 2 "--recall 0.99: .*--oversample" "$program" "${some[@]}" --recall 0.99 --oversample 1
 refused 2 "--recall 1: the most that .* has measured is 0.*--probe all" "$program" "${some[@]}" --recall 1
-refused 2 "--probe 0: 1 to .*, or all" "$program" "${some[@]}" --probe 0
+refused 2 "--probe 0: must be 1 to .*, or all" "$program" "${some[@]}" --probe 0
 check "few rows" "$program" "${encode[@]}" --lists 2 --rows 0:3
 check "a table of few rows" "$program" "${encode[@]}" --lists 2 --rows 0:3 --calibrate 2
 check "without a table" "$program" "${encode[@]}" --lists 30 --calibrate off
