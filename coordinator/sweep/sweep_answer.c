@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/sweep/sweep_answer.h"
+#include "coordinator/sweep/sweep_report.h"
 
 #include <stdlib.h>
 #include <string.h>

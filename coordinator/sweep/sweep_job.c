@@ -13,9 +13,7 @@
 #include "coordinator/job/same_input.h"
 #include "coordinator/job/sidecar.h"
 #include "coordinator/sweep/sweep_folder.h"
-#include "coordinator/sweep/sweep_journal.h"
-#include "coordinator/sweep/sweep_pace.h"
-#include "coordinator/sweep/sweep_plan.h"
+#include "coordinator/sweep/sweep_grid.h"
 #include "coordinator/sweep/sweep_point.h"
 #include "coordinator/sweep/sweep_report.h"
 #include "kernels/rbe/rbe_model_file.h"
@@ -414,4 +412,55 @@ enum bsw_status bsw_sweep_job_run(const struct bsw_sweep_settings *settings,
                             .lock = -1};
     *outcome = (struct bsw_sweep_outcome){0};
     return transport->rank == 0 ? lead(&job, err) : bsw_sweep_follow(&job.run.team, err);
+}
+
+// ---- how far it is ------------------------------------------------------------------------------
+
+// Between two lines of a log, as progress.h has it.
+#define LOG_SECONDS 10.0
+
+void bsw_sweep_pace_begin(struct bsw_sweep_pace *pace, struct bsw_progress *progress,
+                          size_t num_points)
+{
+    *pace = (struct bsw_sweep_pace){
+        .progress = progress, .num_points = num_points, .last_shown = bsw_clock_seconds()};
+    if (progress) bsw_progress_init(progress, "sweep", "points", num_points, progress->is_shown);
+}
+
+static void print_time(double seconds, char *text, size_t bytes)
+{
+    if (seconds < 90)
+        snprintf(text, bytes, ", about %.0f s left", seconds < 1 ? 1 : seconds);
+    else if (seconds < 90 * 60)
+        snprintf(text, bytes, ", about %.0f min left", seconds / 60);
+    else
+        snprintf(text, bytes, ", about %.0f h left", seconds / 3600);
+}
+
+void bsw_sweep_pace_text(const struct bsw_sweep_pace *pace, const struct bsw_sweep_place *place,
+                         char text[BSW_SWEEP_PACE_BYTES])
+{
+    int length =
+        snprintf(text, BSW_SWEEP_PACE_BYTES, "point %zu of %zu, %sindex %.200s", place->point,
+                 pace->num_points, place->is_made ? "making " : "", place->index);
+    if (pace->num_measured == 0 || (place->indexes_left > 0 && pace->num_indexes == 0)) return;
+    double seconds = pace->point_seconds / (double)pace->num_measured * (double)place->points_left;
+    if (place->indexes_left > 0)
+        seconds += pace->index_seconds / (double)pace->num_indexes * (double)place->indexes_left;
+    print_time(seconds, text + length, (size_t)(BSW_SWEEP_PACE_BYTES - length));
+}
+
+int bsw_sweep_pace_is_due(const struct bsw_sweep_pace *pace)
+{
+    if (!pace->progress || !pace->progress->is_shown) return 0;
+    return pace->progress->is_terminal || bsw_clock_seconds() - pace->last_shown >= LOG_SECONDS;
+}
+
+void bsw_sweep_pace_show(struct bsw_sweep_pace *pace, const struct bsw_sweep_place *place)
+{
+    char text[BSW_SWEEP_PACE_BYTES];
+    if (!bsw_sweep_pace_is_due(pace)) return;
+    pace->last_shown = bsw_clock_seconds();
+    bsw_sweep_pace_text(pace, place, text);
+    bsw_progress_note(pace->progress, text);
 }

@@ -23,7 +23,7 @@ struct bsw_sweep_settings {
     const char *model;                    // of codec rbe; NULL: learned from the base
     const char *axes[BSW_SWEEP_NUM_AXES]; // lists of values
     const char *plan;                     // a file with more than one grid, or NULL
-    const char *targets;                  // recalls to answer for: sweep_answer.h
+    const char *targets;                  // recalls to answer for: sweep_report.h
     const char *device;
     enum bsw_residuals residuals; // of indexes with lists
     uint64_t shards, repeat;

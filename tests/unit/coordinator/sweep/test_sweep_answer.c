@@ -3,7 +3,7 @@
 // that make and search such an index.
 #include "unit_test.h"
 
-#include "coordinator/sweep/sweep_answer.h"
+#include "coordinator/sweep/sweep_report.h"
 
 static const struct bsw_sweep_settings settings = {.base = "my base.fbin",
                                                    .queries = "q.fbin",

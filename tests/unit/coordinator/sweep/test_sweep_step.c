@@ -5,7 +5,7 @@
 #include "small_index.h"
 #include "temporary_folder.h"
 
-#include "coordinator/sweep/sweep_judge.h"
+#include "coordinator/sweep/sweep_point.h"
 #include "coordinator/sweep/sweep_step.h"
 
 enum { ROWS = 300, QUERIES = 9, DIMS = 16, K = 4 };
