@@ -9,11 +9,12 @@
 
 #include "common/base/status.h"
 #include "common/files/index_manifest.h"
+#include "common/files/result_file.h"
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "common/rows/memory_rows.h"
 #include "coordinator/bitsweep.h"
-#include "coordinator/job/setting_checks.h"
+#include "coordinator/job/option_table.h"
 
 struct bitsweep_ranks {
     bsw_transport transport;
@@ -103,17 +104,7 @@ enum bsw_status bsw_library_lend_queries(const struct bitsweep_rows *queries,
 void bsw_library_take_back(struct bsw_library_rows *rows);
 
 // Where a caller wants answers: arrays [num_queries][k] of rank 0, borrowed.
-struct bsw_library_answers {
-    float *values;
-    int64_t *ids;
-    uint64_t k;
-};
-enum bsw_status bsw_library_check_room(const struct bsw_library_answers *answers,
-                                       struct bsw_error *err);
-// A sink's function whose context is a struct bsw_library_answers.
-enum bsw_status bsw_library_put_answers(void *context, uint64_t first, size_t count,
-                                        const int64_t *ids, const float *values,
-                                        struct bsw_error *err);
+enum bsw_status bsw_library_check_room(const struct bsw_results *answers, struct bsw_error *err);
 
 void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_index_info *out);
 

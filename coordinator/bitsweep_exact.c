@@ -23,7 +23,7 @@ struct knn_call {
     struct bsw_truth_settings settings;
     struct bsw_library_rows base, queries;
     struct bsw_buffer shared; // of another rank than 0: its queries, or the name of their file
-    struct bsw_library_answers answers;
+    struct bsw_results answers;
     struct bsw_progress progress; // nothing is shown; the caller is told
 };
 
@@ -42,17 +42,17 @@ static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *b
         BSW_TRY(bsw_library_lend_queries(queries, &c->queries, err));
         if (!c->queries.is_empty) BSW_TRY(bsw_library_check_room(&c->answers, err));
     }
-    c->settings = (struct bsw_truth_settings){
-        .base = c->base.name,
-        .sink = {.context = &c->answers, .take = bsw_library_put_answers},
-        .metric = asked->metric,
-        .k = asked->k,
-        .drop_bad_rows = asked->drop_bad_rows,
-        .exclude_self = asked->exclude_self != 0,
-        .device = {.text = device, .most_bytes = asked->device_memory},
-        .num_threads = c->call.num_threads,
-        .level = bsw_cpu_level_detect(),
-        .progress = &c->progress};
+    c->settings =
+        (struct bsw_truth_settings){.base = c->base.name,
+                                    .sink = {.context = &c->answers, .take = bsw_answers_keep},
+                                    .metric = asked->metric,
+                                    .k = asked->k,
+                                    .drop_bad_rows = asked->drop_bad_rows,
+                                    .exclude_self = asked->exclude_self != 0,
+                                    .device = {.text = device, .most_bytes = asked->device_memory},
+                                    .num_threads = c->call.num_threads,
+                                    .level = bsw_cpu_level_detect(),
+                                    .progress = &c->progress};
     return BSW_OK;
 }
 

@@ -265,7 +265,7 @@ struct search_call {
     struct bitsweep_search_settings asked;
     bitsweep_index *index;
     struct bsw_library_rows queries;
-    struct bsw_library_answers answers;
+    struct bsw_results answers;
     _Atomic uint64_t num_done;
     uint64_t num_queries;
     double load_seconds;
@@ -276,7 +276,7 @@ static enum bsw_status take(void *context, uint64_t first, size_t count, const i
 {
     struct search_call *c = context;
     atomic_store(&c->num_done, first + count);
-    return bsw_library_put_answers(&c->answers, first, count, ids, values, err);
+    return bsw_answers_keep(&c->answers, first, count, ids, values, err);
 }
 
 static enum bsw_status begin(void *context, uint64_t num_queries, uint64_t k, struct bsw_error *err)

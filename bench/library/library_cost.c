@@ -11,7 +11,7 @@
 
 #include "common/base/median.h"
 #include "common/rows/memory_rows.h"
-#include "coordinator/job/answer_sink.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/search.h"
 
 #define K          10

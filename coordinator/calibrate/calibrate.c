@@ -10,12 +10,12 @@
 #include "coordinator/calibrate/calibrate_count.h"
 #include "coordinator/calibrate/calibrate_rows.h"
 #include "coordinator/calibrate/calibrate_steps.h"
-#include "coordinator/job/answer_sink.h"
 #include "coordinator/job/different_rows.h"
 #include "coordinator/job/encode_journal.h"
 #include "coordinator/job/index_folder.h"
-#include "coordinator/search/recall_choice.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/search.h"
+#include "coordinator/search/search_settings.h"
 #include "coordinator/truth/truth.h"
 
 enum {

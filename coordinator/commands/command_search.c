@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "coordinator/job/command.h"
-#include "coordinator/job/setting_checks.h"
-#include "coordinator/search/result_sink.h"
+#include "coordinator/job/option_table.h"
+#include "coordinator/search/result_journal.h"
 #include "coordinator/search/search_options.h"
 
 // ---- what it tells ----

@@ -16,8 +16,8 @@
 
 #include "common/base/thread_pinning.h"
 #include "common/job/progress.h"
-#include "coordinator/job/answer_sink.h"
 #include "coordinator/job/device_choice.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/batch_pipeline.h"
 #include "coordinator/search/search_settings.h"
 #include "shard/codecs/codec.h"

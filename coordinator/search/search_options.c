@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "coordinator/job/command.h"
-#include "coordinator/job/setting_checks.h"
+#include "coordinator/job/option_table.h"
 #include "kernels/entries_within/entries_within.h"
 #include "kernels/table_scan/table_formats.h"
 

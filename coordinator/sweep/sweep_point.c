@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "coordinator/job/setting_checks.h"
+#include "coordinator/job/option_table.h"
 #include "coordinator/train/train.h"
 #include "shard/codecs/codec.h"
 

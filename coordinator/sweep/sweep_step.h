@@ -9,7 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/thread_pinning.h"
 #include "coordinator/encode/encode_index.h"
-#include "coordinator/job/answer_sink.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/search.h"
 #include "coordinator/sweep/sweep_grid.h"
 

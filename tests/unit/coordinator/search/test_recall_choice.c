@@ -2,7 +2,6 @@
 // Entries that are worth their work, the choice among them, and what a search becomes by it.
 #include "manifest_cases.h"
 
-#include "coordinator/search/recall_choice.h"
 #include "coordinator/search/search_settings.h"
 
 static struct bsw_calibration_entry entry(double rows, double oversample, double recall)

@@ -9,8 +9,8 @@
 #include <math.h>
 
 #include "common/files/result_file.h"
-#include "coordinator/job/answer_sink.h"
-#include "coordinator/search/result_sink.h"
+#include "coordinator/job/job_events.h"
+#include "coordinator/search/result_journal.h"
 #include "coordinator/search/search.h"
 
 enum { ROWS = 600, QUERIES = 11, K = 5 };
