@@ -6,7 +6,6 @@
 // takes its place.
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -202,60 +201,13 @@ static int end_with(bitsweep_index *index, struct bsw_library_call *call, enum b
 
 // ---- settings of a search ----
 
-// Members that are options of the program: 0 and NULL are as without the option.
-static const struct {
-    const char *option;
-    enum bsw_option_kind kind; // of the member; words of a choice are text
-    size_t offset;
-} members[] = {
-#define MEMBER(option, name)                                                   \
-    {                                                                          \
-        option, BSW_OPTION_KIND(((struct bitsweep_search_settings *)0)->name), \
-            offsetof(struct bitsweep_search_settings, name)                    \
-    }
-    MEMBER("k", k),
-    MEMBER("oversample", oversample),
-    MEMBER("refine", refine),
-    MEMBER("recall", recall),
-    MEMBER("probe", probe),
-    MEMBER("probe-ratio", probe_ratio),
-    MEMBER("scan-dims", scan_dims),
-    MEMBER("scan", scan),
-    MEMBER("table", table),
-    MEMBER("query-bits", query_bits),
-    MEMBER("exclude-self", exclude_self),
-    MEMBER("batch", batch),
-};
-
-// A member as the text of its option; NULL: none.
-static const char *text_of(const struct bsw_option *option, enum bsw_option_kind kind,
-                           const void *member, char text[32])
-{
-    uint64_t count = kind == BSW_OPTION_COUNT ? *(const uint64_t *)member : 0;
-    double number = kind == BSW_OPTION_NUMBER ? *(const double *)member : 0;
-    if (kind == BSW_OPTION_TEXT) return *(const char *const *)member;
-    if (kind == BSW_OPTION_FLAG) return *(const int *)member ? "" : NULL;
-    if (count > 0 && option->word && count == option->word_count) return option->word;
-    if (count > 0) snprintf(text, 32, "%llu", (unsigned long long)count);
-    if (number != 0) snprintf(text, 32, "%.17g", number);
-    return count > 0 || number != 0 ? text : NULL;
-}
-
-// The options are zeros throughout, padding too, so that requests can be compared.
+// All of the request is zeros first, padding too, so that requests can be compared.
 static enum bsw_status make_request(const struct bitsweep_search_settings *s,
                                     struct bsw_search_request *out, struct bsw_error *err)
 {
     memset(out, 0, sizeof *out);
-    BSW_TRY(bsw_setting_count("k", s->k, 1, BSW_SEARCH_MAX_K, err));
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        const struct bsw_option *option = bsw_search_option(members[i].option);
-        char number[32];
-        const char *text =
-            text_of(option, members[i].kind, (const char *)s + members[i].offset, number);
-        if (!text) text = option->default_text;
-        if (text) BSW_TRY(bsw_option_set(option, (char *)out + option->offset, text, err));
-    }
-    return BSW_OK;
+    BSW_TRY(bsw_setting_count("k", s->k, 1, BSW_SEARCH_MAX_K, err)); // 0 is no default
+    return bsw_search_request_take(s, out, err);
 }
 
 // ---- a search ----

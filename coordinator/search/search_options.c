@@ -26,6 +26,8 @@ struct place {
 
 struct setting {
     struct bsw_option option; // without help: no option but a fact, told with the others
+    enum bsw_option_kind library_kind;
+    size_t library; // in struct bitsweep_search_settings; 0: not there
     struct place value;
     const char *words;                                // "a|b": which one is meant by 0, 1
     json_t *(*make)(const struct bsw_search *search); // in place of a member
@@ -36,7 +38,10 @@ struct setting {
 
 #define OPTION(name, member, ...) \
     .option = BSW_OPTION(struct bsw_search_options, name, member, __VA_ARGS__)
-#define FACT(fact_name)       .option.name = fact_name
+#define FACT(fact_name) .option.name = fact_name
+#define IN_LIBRARY(member)                                                           \
+    .library_kind = BSW_OPTION_KIND(((struct bitsweep_search_settings *)0)->member), \
+    .library = offsetof(struct bitsweep_search_settings, member)
 #define IS(member)            .value = PLACE(member)
 #define TOLD(uses)            .told = (uses)
 #define TOLD_IF(uses, member) .told_if = (uses), .with = PLACE(member)
@@ -58,14 +63,15 @@ enum { JOURNAL = BSW_IN_JOURNAL, SIDECAR = BSW_IN_SIDECAR, REPORT = BSW_IN_REPOR
 static const struct setting list[] = {
     {OPTION("k", request.k, .value_name = "K", .default_text = BSW_SEARCH_K_TEXT, .min = 1,
             .max = BSW_SEARCH_MAX_K, .help = "neighbours a query"),
-     IS(settings.k), TOLD(JOURNAL)},
+     IN_LIBRARY(k), IS(settings.k), TOLD(JOURNAL)},
     {OPTION("query-bits", request.query_bits, .value_name = "BQ", .min = 1,
             .max = BSW_MAX_QUERY_BITS,
             .help = "bits a query component, not for codecs raw and pq [6]"),
-     IS(settings.query_bits), TOLD(JOURNAL | REPORT), TOLD_IF(SIDECAR, settings.query_bits)},
+     IN_LIBRARY(query_bits), IS(settings.query_bits), TOLD(JOURNAL | REPORT),
+     TOLD_IF(SIDECAR, settings.query_bits)},
     {OPTION("table", request.table, .choices = BSW_TABLE_CHOICES, .default_text = "auto",
             .help = "pq: numbers of a query's tables; auto: float32"),
-     IS(settings.table), .words = BSW_TABLE_NAMES, TOLD(JOURNAL)},
+     IN_LIBRARY(table), IS(settings.table), .words = BSW_TABLE_NAMES, TOLD(JOURNAL)},
     {OPTION("entries", request.entries.choice, .choices = BSW_ENTRIES_CHOICES,
             .default_text = "all",
             .help = "pq: all entries of a codebook, or those within a radius of the query, which "
@@ -103,10 +109,11 @@ static const struct setting list[] = {
     {OPTION("oversample", request.oversample, .value_name = "X", .min = 1, .max = 10000,
             .help = "candidates to refine, times k; codec raw needs none "
                     "[" BSW_SEARCH_OVERSAMPLE_TEXT ", or as --recall has it]"),
-     IS(settings.oversample), TOLD(REPORT)},
+     IN_LIBRARY(oversample), IS(settings.oversample), TOLD(REPORT)},
     {OPTION("scan", request.scan, .choices = BSW_SCAN_NAMES, .default_text = "auto",
             .help = "bit planes or int8 units, in full or progressively; auto: what measured "
-                    "faster; of GPUs only Hopper scans progressively")},
+                    "faster; of GPUs only Hopper scans progressively"),
+     IN_LIBRARY(scan)},
     {OPTION("select", request.select, .choices = BSW_SELECT_NAMES, .default_text = "threshold",
             .help = "how candidates are chosen; queue: rbeGIR's, which may miss some"),
      IS(options.request.select), .words = BSW_SELECT_NAMES, TOLD(JOURNAL | SIDECAR)},
@@ -131,31 +138,34 @@ static const struct setting list[] = {
     {OPTION("recall", request.recall, .value_name = "X", .min = BSW_LEAST_RECALL, .max = 1,
             .help = "with lists: take probe, probe-ratio, scan-dims and oversample from the table "
                     "that encode --calibrate made, the cheapest that found this share of the true "
-                    "neighbours [0.99 or the most there is; all lists without a table]")},
+                    "neighbours [0.99 or the most there is; all lists without a table]"),
+     IN_LIBRARY(recall)},
     {OPTION("probe", request.probe, .value_name = "N|all", .min = 1, .max = BSW_MAX_LISTS,
             .word = "all", .word_count = BSW_PROBE_ALL,
             .help = "with lists: look at the N nearest to a query"),
-     IS(settings.probe.probe), .zero = "all", TOLD(JOURNAL),
+     IN_LIBRARY(probe), IS(settings.probe.probe), .zero = "all", TOLD(JOURNAL),
      TOLD_IF(SIDECAR | REPORT, manifest.lists.count)},
     {OPTION("probe-ratio", request.probe_ratio, .value_name = "R", .min = 0.01, .max = 1000,
             .help = "with lists: none whose squared distance is above R times that of the 16th"),
-     IS(settings.probe.ratio), TOLD(JOURNAL), TOLD_IF(SIDECAR | REPORT, manifest.lists.count)},
+     IN_LIBRARY(probe_ratio), IS(settings.probe.ratio), TOLD(JOURNAL),
+     TOLD_IF(SIDECAR | REPORT, manifest.lists.count)},
     {OPTION("scan-dims", request.scan_dims, .value_name = "D", .min = 1, .max = BSW_MAX_DIMS,
             .help = "with lists: candidates by the first D dimensions alone, a segment's end; with "
                     "a table of recalls only beside --probe or --probe-ratio [all, or --recall's]"),
-     IS(settings.probe.scan_dims), .zero = "all", TOLD(JOURNAL),
+     IN_LIBRARY(scan_dims), IS(settings.probe.scan_dims), .zero = "all", TOLD(JOURNAL),
      TOLD_IF(SIDECAR | REPORT, manifest.lists.count)},
     {FACT("recall-calibrated"), IS(settings.recall_calibrated),
      TOLD_IF(SIDECAR, settings.recall_calibrated)},
     {OPTION("refine", request.refine, .choices = BSW_REFINE_NAMES, .default_text = "exact",
             .help = "order by exact values of the raw vectors, or by code; codec raw is exact "
                     "anyway"),
-     IS(settings.is_exact), .words = "none|exact", TOLD(JOURNAL)},
+     IN_LIBRARY(refine), IS(settings.is_exact), .words = "none|exact", TOLD(JOURNAL)},
     {OPTION("merge", request.merge, .choices = BSW_MERGE_NAMES, .default_text = "auto",
             .help = "how candidates of shards meet; auto, on several ranks: exchange between "
                     "linked GPUs, else ladder")},
     {OPTION("batch", request.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT,
-            .min = 1, .max = 1e6, .help = "queries at a time")},
+            .min = 1, .max = 1e6, .help = "queries at a time"),
+     IN_LIBRARY(batch)},
     {OPTION("overlap", overlap, .choices = "auto|on|off", .default_text = "auto",
             .help = "other batches beside the scan; auto: where a core is to spare, or GPUs "
                     "merge")},
@@ -172,18 +182,42 @@ static const struct setting list[] = {
             .help = "self-checks at the start, so often and at the end; 0: start and end")},
     {OPTION("exclude-self", request.exclude_self,
             .help = "leave row i out of the answer of query i: for queries that are the base"),
-     IS(options.request.exclude_self), TOLD(JOURNAL | REPORT)},
+     IN_LIBRARY(exclude_self), IS(options.request.exclude_self), TOLD(JOURNAL | REPORT)},
     {FACT("candidates"), IS(settings.keep), TOLD(JOURNAL)},
 };
 
 enum { NUM_SETTINGS = sizeof list / sizeof list[0] };
 const struct bsw_option_group bsw_search_option_group = BSW_OPTIONS_OF(list);
 
-const struct bsw_option *bsw_search_option(const char *name)
+// ---- the library ----
+
+// A member as the text of the option; NULL: 0, as without the option.
+static const char *text_of(const struct setting *setting, const void *member, char text[32])
 {
-    size_t place = 0;
-    while (!list[place].option.help || strcmp(list[place].option.name, name) != 0) place++;
-    return &list[place].option;
+    enum bsw_option_kind kind = setting->library_kind;
+    uint64_t count = kind == BSW_OPTION_COUNT ? *(const uint64_t *)member : 0;
+    double number = kind == BSW_OPTION_NUMBER ? *(const double *)member : 0;
+    if (kind == BSW_OPTION_TEXT) return *(const char *const *)member;
+    if (kind == BSW_OPTION_FLAG) return *(const int *)member ? "" : NULL;
+    if (count > 0 && setting->option.word && count == setting->option.word_count)
+        return setting->option.word;
+    if (count > 0) snprintf(text, 32, "%llu", (unsigned long long)count);
+    if (number != 0) snprintf(text, 32, "%.17g", number);
+    return count > 0 || number != 0 ? text : NULL;
+}
+
+enum bsw_status bsw_search_request_take(const struct bitsweep_search_settings *asked,
+                                        struct bsw_search_request *out, struct bsw_error *err)
+{
+    for (size_t i = 0; i < NUM_SETTINGS; i++) {
+        const struct bsw_option *option = &list[i].option;
+        char number[32];
+        if (list[i].library == 0) continue;
+        const char *text = text_of(&list[i], (const char *)asked + list[i].library, number);
+        if (!text) text = option->default_text;
+        if (text) BSW_TRY(bsw_option_set(option, (char *)out + option->offset, text, err));
+    }
+    return BSW_OK;
 }
 
 // ---- values ----

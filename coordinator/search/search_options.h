@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All settings of a search in one list of data: what the option is called, what it may be and what
-// --help says; what became of it, and who is told that: the journal, whose fields decide whether a
-// run may be resumed, the sidecar, the report.
+// --help says; where the library has it; what became of it, and who is told that: the journal,
+// whose fields decide whether a run may be resumed, the sidecar, the report.
 //
 // A table and not a file of macros: rows are structs that a debugger shows, name only what they
 // have, and are used by plain loops. A new setting is a member of struct bsw_search_request and a
@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "common/job/journal.h"
+#include "coordinator/bitsweep.h"
 #include "coordinator/job/option_table.h"
 #include "coordinator/search/search.h"
 
@@ -19,8 +20,9 @@
 // some of these.
 extern const struct bsw_option_group bsw_search_option_group;
 
-// The option of that name, which is there.
-const struct bsw_option *bsw_search_option(const char *name);
+// What the library is asked for, checked as options are. *out is {0}.
+enum bsw_status bsw_search_request_take(const struct bitsweep_search_settings *asked,
+                                        struct bsw_search_request *out, struct bsw_error *err);
 
 // ---- of an open search: what became of its settings ----
 

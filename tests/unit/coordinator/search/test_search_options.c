@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of settings of a search: an open one tells journal, sidecar and report what became of
-// each.
+// The list of settings of a search: what the library is asked for is checked as options are, and an
+// open search tells journal, sidecar and report what became of each.
 #include "shard/codecs/codec.h"
 #include "small_index.h"
 #include "temporary_folder.h"
@@ -10,6 +10,70 @@
 #include "coordinator/search/search_options.h"
 
 static struct bsw_error err;
+
+// ---- the library ----
+
+static struct bsw_search_request taken;
+
+static enum bsw_status take(const struct bitsweep_search_settings *asked)
+{
+    taken = (struct bsw_search_request){0};
+    return bsw_search_request_take(asked, &taken, &err);
+}
+
+static void refused(const struct bitsweep_search_settings *asked, const char *message)
+{
+    assert_int_equal(take(asked), BSW_ERROR_USAGE);
+    assert_string_equal(err.message, message);
+}
+
+UNIT_TEST(what_is_not_asked_is_as_without_the_option)
+{
+    const struct bitsweep_search_settings asked = {.k = 10};
+    assert_ok(take(&asked), &err);
+    assert_int_equal(taken.k, 10);
+    assert_int_equal(taken.batch, BSW_SEARCH_BATCH);
+    assert_int_equal(taken.query_bits, 0);
+    assert_true(taken.oversample == 0 && taken.recall == 0);
+    assert_true(taken.refine == BSW_REFINE_EXACT && taken.scan == BSW_SCAN_AUTO);
+}
+
+UNIT_TEST(what_is_asked_arrives)
+{
+    const struct bitsweep_search_settings asked = {.k = 3,
+                                                   .oversample = 2.5,
+                                                   .refine = "none",
+                                                   .probe = BITSWEEP_ALL,
+                                                   .probe_ratio = 1.5,
+                                                   .scan_dims = 64,
+                                                   .scan = "matrix",
+                                                   .table = "e5m3",
+                                                   .query_bits = 4,
+                                                   .exclude_self = 5,
+                                                   .batch = 7};
+    assert_ok(take(&asked), &err);
+    assert_true(taken.k == 3 && taken.oversample == 2.5 && taken.refine == BSW_REFINE_NONE);
+    assert_true(taken.probe == BSW_PROBE_ALL && taken.probe_ratio == 1.5);
+    assert_true(taken.scan_dims == 64 && taken.scan == BSW_SCAN_MATRIX);
+    assert_true(taken.table == BSW_TABLE_CHOICE_E5M3 && taken.query_bits == 4);
+    assert_true(taken.exclude_self == 1 && taken.batch == 7);
+}
+
+UNIT_TEST(what_an_option_may_not_be_the_library_refuses)
+{
+    struct bitsweep_search_settings asked = {.k = 10, .query_bits = 9};
+    refused(&asked, "--query-bits 9: must be 1 to 7");
+    asked = (struct bitsweep_search_settings){.k = 10, .oversample = 0.5};
+    refused(&asked, "--oversample 0.5: must be 1 to 10000");
+    asked = (struct bitsweep_search_settings){.k = 10, .probe_ratio = 0.001};
+    refused(&asked, "--probe-ratio 0.001: must be 0.01 to 1000");
+    asked = (struct bitsweep_search_settings){.k = 10, .probe = 2000000};
+    refused(&asked, "--probe 2000000: must be 1 to 1048576, or all");
+    asked = (struct bitsweep_search_settings){.k = 10, .refine = ""};
+    refused(&asked, "unknown --refine '': use exact or none");
+}
+
+// ---- an open search ----
 
 static char index_path[512];
 
