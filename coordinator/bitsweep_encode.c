@@ -34,7 +34,7 @@ static enum bsw_status take_codes(const struct bitsweep_encode_settings *asked,
     BSW_TRY(bsw_codec_parse(asked->codec ? asked->codec : "saq", &out->codec, err));
     BSW_TRY(bsw_setting_choice("axes", "principal|random", asked->axes, &axes, err));
     BSW_TRY(bsw_setting_choice("rotation", "opq|random|none", asked->rotation, &unused, err));
-    BSW_TRY(bsw_setting_choice("metric", "cosine|ip|l2", asked->metric, &unused, err));
+    BSW_TRY(bsw_setting_choice("metric", BSW_METRIC_NAMES, asked->metric, &unused, err));
     BSW_TRY(bsw_setting_count("subspaces", asked->subspaces, 0, BSW_MAX_DIMS, err));
     *code = (struct bsw_codec_settings){.bits = asked->bits,
                                         .segments = asked->segments,

@@ -35,7 +35,7 @@ static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *b
     unsigned unused;
     BSW_TRY(bsw_library_check_threads(asked->threads, err));
     BSW_TRY(bsw_fork_choose_device(asked->device, &device, err));
-    BSW_TRY(bsw_setting_choice("metric", "cosine|ip|l2", asked->metric, &unused, err));
+    BSW_TRY(bsw_setting_choice("metric", BSW_METRIC_NAMES, asked->metric, &unused, err));
     c->answers.k = asked->k;
     BSW_TRY(bsw_library_lend(base, BSW_MEMORY_PREFIX "base", &c->base, err));
     if (c->call.transport->rank == 0) {

@@ -16,7 +16,7 @@ struct plan_options {
     struct bsw_common_options common;
     struct bsw_plan_settings index;
     struct bsw_plan_time_settings times;
-    const char *ranks, *select, *lists, *entries;
+    const char *ranks, *select, *entries;
     double target, list_rate;
 };
 
@@ -51,7 +51,8 @@ static const struct bsw_option option_rows[] = {
            .help = "saq: dims x bits of each segment, in place of --bits"),
     OPTION("stage", index.stage, .value_name = "D", .default_text = "32", .max = BSW_MAX_DIMS,
            .help = "saq: dims of the first stage, which has bytes of its own; 0: none"),
-    OPTION("lists", lists, .value_name = "N|auto", .default_text = "0",
+    OPTION("lists", index.lists, .value_name = "N|auto", .default_text = "0", .max = 1e18,
+           .word = "auto", .word_count = BSW_LISTS_AUTO,
            .help = "lists of the index: their bytes, and what it takes to make them"),
     OPTION("vectors", index.vectors, .choices = "float32|float16|uint8|none",
            .default_text = "float32", .help = "raw vectors to refine with, on disk"),
@@ -130,7 +131,6 @@ static enum bsw_status settle(struct plan_job *job, struct bsw_error *err)
     struct plan_options *o = job->options;
     o->times.level = o->common.level;
     BSW_TRY(bsw_plan_ranks_parse(o->ranks, job->ranks, &job->num_ranks, err));
-    BSW_TRY(bsw_encode_parse_lists(o->lists, &o->index.lists, err));
     o->index.has_radii = strcmp(o->entries, "radius") == 0;
     if (o->index.lists > 0 && misses_wanted(o))
         return bsw_fail(err, BSW_ERROR_USAGE,

@@ -29,7 +29,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("rows", sweep.rows, .value_name = "A:B",
            .help = "only these rows of the base; ids stay those of the file"),
     OPTION("query-rows", sweep.query_rows, .value_name = "A:B", .help = "only these queries"),
-    OPTION("metric", sweep.metric, .choices = "cosine|ip|l2", .help = BSW_METRIC_HELP),
+    OPTION("metric", sweep.metric, .choices = BSW_METRIC_NAMES, .help = BSW_METRIC_HELP),
     OPTION("codec", sweep.axes[BSW_SWEEP_CODEC], .value_name = "saq:1:4,pq:4,8,...",
            .help = "codes, as encode has them: " BSW_CODEC_NAMES
                    "; numbers behind a name: bits of this codec alone, A:B all from A to B, as in "

@@ -3,19 +3,13 @@
 
 #include <string.h>
 
-static const struct {
-    const char *word;
-    enum bsw_metric metric;
-} words[] = {{"angular", BSW_METRIC_COSINE}, {"cosine", BSW_METRIC_COSINE},
-             {"euclidean", BSW_METRIC_L2},   {"l2", BSW_METRIC_L2},
-             {"dot", BSW_METRIC_IP},         {"ip", BSW_METRIC_IP}};
-
 static enum bsw_metric metric_of(const char *word)
 {
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(words[i].word, word) == 0) return words[i].metric;
-    }
-    return BSW_METRIC_NUM;
+    int metric = 0;
+    while (metric < BSW_METRIC_NUM && strcmp(bsw_metrics[metric].name, word) != 0 &&
+           strcmp(bsw_metrics[metric].in_files, word) != 0)
+        metric++;
+    return (enum bsw_metric)metric;
 }
 
 // *out: BSW_METRIC_NUM as long as nothing says it. unknown: the last word that is none of ours.

@@ -173,7 +173,7 @@ static void count_bytes(const struct bsw_plan_settings *settings, struct bsw_pla
         manifest->lists.count * (uint64_t)settings->dims * sizeof(float);
     index->most.centroids = bsw_coarse_search_bytes(manifest) + index->index.manifest_centroids;
     if (manifest->codec->has_tables && manifest->lists.is_residual &&
-        manifest->metric == BSW_METRIC_L2)
+        bsw_metrics[manifest->metric].is_distance)
         index->most.centroids +=
             most_terms + bsw_list_table_lists_bytes(manifest->codec->table->product(manifest),
                                                     manifest->lists.count);

@@ -223,10 +223,10 @@ static int find_codec_reason(const struct bsw_sweep_limits *limits, const struct
     const struct bsw_codec *codec = bsw_codec_find(p->codec);
     const struct bsw_codec_table *table = codec->table;
     int is_fixed = table->has_model && limits->model_bits > 0;
-    if (bsw_codec_only_metric(codec) && !limits->is_cosine)
-        snprintf(out, capacity, "codec %s knows --metric cosine only", p->codec);
-    else if (limits->is_cosine && (table->metrics & 1u << BSW_METRIC_COSINE) == 0)
-        snprintf(out, capacity, "codec %s knows --metric ip and l2 only", p->codec);
+    const char *only = bsw_codec_only_metric(codec);
+    if ((table->metrics >> limits->metric & 1) == 0)
+        snprintf(out, capacity, "codec %s knows --metric %s only", p->codec,
+                 only ? only : "ip and l2");
     else if (table->takes_numbers && !limits->is_integer)
         snprintf(out, capacity, "codec %s takes rows of uint8 or int8 only", p->codec);
     else if (table->has_whole_bits && !is_fixed && p->bits != floor(p->bits))
@@ -254,8 +254,9 @@ static int find_lists_reason(const struct bsw_sweep_limits *limits, const struct
         snprintf(out, capacity, "select %s: an index with lists knows threshold alone", p->select);
     else if (p->probe > p->lists)
         snprintf(out, capacity, "probe %u: there are %u lists", p->probe, p->lists);
-    else if (p->probe_ratio > 0 && limits->is_ip)
-        snprintf(out, capacity, "probe-ratio: --metric ip has no distances");
+    else if (p->probe_ratio > 0 && !bsw_metrics[limits->metric].has_distances)
+        snprintf(out, capacity, "probe-ratio: --metric %s has no distances",
+                 bsw_metric_name(limits->metric));
     return *out != '\0';
 }
 

@@ -68,8 +68,8 @@ struct bsw_sweep_point {
 // What a point must fit.
 struct bsw_sweep_limits {
     uint64_t num_rows, truth_k; // truth_k: neighbours a query that the ground truth has
-    int is_cosine, is_ip;       // the metric; neither: l2
-    int is_integer;             // rows are uint8 or int8
+    enum bsw_metric metric;
+    int is_integer; // rows are uint8 or int8
     // From the rbe model that is given; 0: one is learned for every number of bits.
     double model_bits;
     uint32_t model_query_bits;

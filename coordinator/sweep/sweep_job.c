@@ -89,8 +89,7 @@ static enum bsw_status describe_vectors(struct sweep_job *job, bsw_vectors *base
     BSW_TRY(bsw_query_digest(queries, &job->queries_digest, err));
     job->num_rows = job->limits.num_rows = bsw_vectors_num_rows(base);
     if (s->searches.exclude_self) job->limits.num_rows--; // that an answer may have
-    job->limits.is_cosine = run->metric == BSW_METRIC_COSINE;
-    job->limits.is_ip = run->metric == BSW_METRIC_IP;
+    job->limits.metric = run->metric;
     job->limits.is_integer =
         bsw_vectors_type(base) == BSW_VECTOR_UINT8 || bsw_vectors_type(base) == BSW_VECTOR_INT8;
     run->num_queries = bsw_vectors_num_rows(queries);

@@ -390,10 +390,10 @@ static uint64_t count_own(const struct bsw_sweep_run *run)
 {
     const struct bsw_results *answers = &run->found.answers;
     uint64_t count = 0;
-    if (run->metric == BSW_METRIC_IP || !answers->values) return 0;
+    if (!bsw_metrics[run->metric].has_distances || !answers->values) return 0;
     for (uint64_t q = 0; q < answers->num_queries; q++) {
         float value = answers->values[q * answers->k];
-        count += run->metric == BSW_METRIC_L2 ? value == 0 : value >= 1 - 1e-6f;
+        count += bsw_metrics[run->metric].is_distance ? value == 0 : value >= 1 - 1e-6f;
     }
     return count;
 }

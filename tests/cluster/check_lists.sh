@@ -366,7 +366,7 @@ check "nothing is made" test ! -e "$folder/nowhere"
 refused 2 "no lists.*encode --lists" "$program" calibrate "$folder/flat"
 refused 2 "--calibrate: there are no lists" "$program" "${encode[@]}" --calibrate 10
 refused 2 "--calibrate-queries: there are no lists" "$program" "${encode[@]}" --calibrate-queries "$vectors"
-refused 2 "--calibrate 0: 1 to" "$program" "${encode[@]}" --lists 30 --calibrate 0
+refused 2 "--calibrate 0: must be 1 to .*, or off" "$program" "${encode[@]}" --lists 30 --calibrate 0
 refused 2 "--calibrate 31: .* has 30 rows only" "$program" "${encode[@]}" --lists 3 --rows 5:35 --calibrate 31
 refused 74 "no.fbin" "$program" "${encode[@]}" --lists 30 --calibrate-queries "$folder/no.fbin"
 refused 65 "queries of 128 dims, but .* has 45" "$program" "${encode[@]}" --lists 30 \
