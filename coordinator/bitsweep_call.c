@@ -218,7 +218,7 @@ enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, size_t rank
 void bsw_library_default(void *to, size_t size, const void *defaults, size_t known)
 {
     memset(to, 0, size);
-    memcpy(to, defaults, size < known ? size : known);
+    if (defaults) memcpy(to, defaults, size < known ? size : known);
     if (size >= sizeof size) memcpy(to, &size, sizeof size);
 }
 
@@ -308,8 +308,7 @@ void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_i
 
 void bitsweep_index_info_init_of(struct bitsweep_index_info *info, size_t size)
 {
-    const struct bitsweep_index_info defaults = {0};
-    bsw_library_default(info, size, &defaults, sizeof defaults);
+    bsw_library_default(info, size, NULL, 0);
 }
 
 // ---- version ----

@@ -46,6 +46,14 @@ struct bsw_library_call_needs {
     const struct bsw_error *err; // what call->err begins with; NULL: nothing
 };
 
+// Of settings that have all of these members.
+#define BSW_CALL_NEEDS(asked, the_status, the_err)                                              \
+    (struct bsw_library_call_needs)                                                             \
+    {                                                                                           \
+        .status = the_status, .works = 1, .threads = (asked)->threads, .ranks = (asked)->ranks, \
+        .progress = (asked)->progress, .context = (asked)->progress_context, .err = the_err     \
+    }
+
 // Returns needs->status, or why no call can be made, which call->err then says. The end is called
 // in any case.
 enum bsw_status bsw_library_call_begin(struct bsw_library_call *call,
@@ -81,7 +89,8 @@ int bsw_library_report(enum bsw_status status, const struct bsw_error *err,
 // other ranks are to hear of the error.
 enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, size_t ranks_at,
                                           const void *from, struct bsw_error *err);
-// What a struct begins as: as much of the defaults as the caller's has, its size, the rest 0.
+// What a struct begins as: as much of the defaults (NULL: 0) as the caller's has, its size, the
+// rest 0.
 void bsw_library_default(void *to, size_t size, const void *defaults, size_t known);
 // A struct that is told: as much as the caller's has.
 void bsw_library_tell(void *to, const void *from, size_t from_bytes);

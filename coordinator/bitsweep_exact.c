@@ -124,14 +124,7 @@ int bitsweep_knn(const struct bitsweep_rows *base, const struct bitsweep_rows *q
     bitsweep_knn_defaults(&c.asked);
     enum bsw_status status = bsw_library_take_settings(
         &c.asked, sizeof c.asked, offsetof(struct bitsweep_knn_settings, ranks), settings, &err);
-    const struct bsw_library_call_needs needs = {.threads = c.asked.threads,
-                                                 .status = status,
-                                                 .works = 1,
-                                                 .ranks = c.asked.ranks,
-                                                 .progress = c.asked.progress,
-                                                 .context = c.asked.progress_context,
-                                                 .err = &err};
-    status = bsw_library_call_begin(&c.call, &needs);
+    status = bsw_library_call_begin(&c.call, &BSW_CALL_NEEDS(&c.asked, status, &err));
     if (status == BSW_OK) status = prepare(&c, base, queries, &c.call.err);
     status = bsw_library_call_meet(&c.call, status, "knn", digest(&c.asked));
     if (status == BSW_OK) status = share_queries(&c, queries, &c.call.err);

@@ -36,8 +36,7 @@ struct bitsweep_index {
 
 void bitsweep_open_defaults_of(struct bitsweep_open_settings *settings, size_t size)
 {
-    const struct bitsweep_open_settings defaults = {0};
-    bsw_library_default(settings, size, &defaults, sizeof defaults);
+    bsw_library_default(settings, size, NULL, 0);
 }
 
 void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings, size_t size)
@@ -48,8 +47,7 @@ void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings, size
 
 void bitsweep_search_stats_init_of(struct bitsweep_search_stats *stats, size_t size)
 {
-    const struct bitsweep_search_stats defaults = {0};
-    bsw_library_default(stats, size, &defaults, sizeof defaults);
+    bsw_library_default(stats, size, NULL, 0);
 }
 
 static enum bsw_status copy_text(const char *text, char **out, struct bsw_error *err)
@@ -433,14 +431,12 @@ void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *s
 
 void bitsweep_calibrate_defaults_of(struct bitsweep_calibrate_settings *settings, size_t size)
 {
-    const struct bitsweep_calibrate_settings defaults = {0};
-    bsw_library_default(settings, size, &defaults, sizeof defaults);
+    bsw_library_default(settings, size, NULL, 0);
 }
 
 void bitsweep_calibrate_stats_init_of(struct bitsweep_calibrate_stats *stats, size_t size)
 {
-    const struct bitsweep_calibrate_stats defaults = {0};
-    bsw_library_default(stats, size, &defaults, sizeof defaults);
+    bsw_library_default(stats, size, NULL, 0);
 }
 
 struct calibrate_call {
