@@ -222,11 +222,11 @@ common/rows: common/base common/job common/codes
 common/files: common/base common/job common/codes common/rows
 common/net: common/base common/job common/device
 kernels: common/base common/codes common/rows common/files
-shard/seam: common kernels shard/codecs shard/lists
+shard/seam: common kernels shard/codecs shard/lists shard/scan
 shard/codecs: common kernels shard/lists
 shard/scan: common shard/lists
 shard/host: common kernels shard/seam shard/codecs shard/lists shard/scan
-shard/device: common kernels shard/seam shard/codecs shard/host shard/lists
+shard/device: common kernels shard/seam shard/codecs shard/host shard/lists shard/scan
 shard/exact: common kernels shard/seam shard/codecs shard/device
 shard/lists: common kernels
 shard/checks: common kernels shard/seam shard/codecs shard/host
