@@ -211,7 +211,8 @@ static enum bsw_status run(const struct bsw_program *program, struct bsw_transpo
     if (command) return bsw_command_run(command, transport, argc - 1, argv + 1, err);
     struct bsw_setting_guess guess = {NULL, 0};
     for (size_t i = 0; i < program->num_commands; i++)
-        bsw_setting_guess(&guess, argv[0], strlen(argv[0]), name_of(program, program->commands[i]));
+        bsw_setting_consider(&guess, argv[0], strlen(argv[0]),
+                             name_of(program, program->commands[i]));
     if (!guess.word)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s'; %s", program->unknown, argv[0],
                         program->hint);

@@ -169,7 +169,7 @@ static enum bsw_status refuse_name(const char *command, const struct option_list
 {
     struct bsw_setting_guess guess = {NULL, 0};
     for (size_t i = 0; i < list->count; i++)
-        bsw_setting_guess(&guess, name, length, list->items[i].option->name);
+        bsw_setting_consider(&guess, name, length, list->items[i].option->name);
     if (!guess.word)
         return bsw_fail(err, BSW_ERROR_USAGE, "unknown option --%.*s of %s", (int)length, name,
                         command);
@@ -344,8 +344,8 @@ static unsigned distance_of(const char *a, size_t a_length, const char *b, size_
     return rows[a_length][b_length];
 }
 
-void bsw_setting_guess(struct bsw_setting_guess *guess, const char *text, size_t length,
-                       const char *known)
+void bsw_setting_consider(struct bsw_setting_guess *guess, const char *text, size_t length,
+                          const char *known)
 {
     size_t known_length = strlen(known);
     if (length < 2 || length > GUESS_BYTES || known_length > GUESS_BYTES) return;

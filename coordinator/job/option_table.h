@@ -128,8 +128,8 @@ struct bsw_setting_guess {
     const char *word;
     unsigned distance; // letters to change, add, leave out or swap
 };
-void bsw_setting_guess(struct bsw_setting_guess *guess, const char *text, size_t length,
-                       const char *known);
+void bsw_setting_consider(struct bsw_setting_guess *guess, const char *text, size_t length,
+                          const char *known);
 
 // From least to most; NaN is neither.
 enum bsw_status bsw_setting_number(const char *option, double value, double least, double most,
