@@ -7,7 +7,7 @@
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/bitsweep_call.h"
-#include "coordinator/job/metric_choice.h"
+#include "coordinator/job/command_files.h"
 #include "coordinator/truth/recall.h"
 #include "coordinator/truth/truth.h"
 

@@ -6,9 +6,9 @@
 #include "coordinator/calibrate/calibrate.h"
 #include "coordinator/calibrate/encode_calibrated.h"
 #include "coordinator/job/command.h"
+#include "coordinator/job/command_files.h"
 #include "coordinator/job/facts.h"
 #include "coordinator/job/index_facts.h"
-#include "coordinator/job/metric_choice.h"
 #include "shard/codecs/codec.h"
 
 struct encode_options {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // groundtruth: exact nearest neighbours of queries, to a file (coordinator/truth/truth.h).
 #include "coordinator/job/command.h"
-#include "coordinator/job/metric_choice.h"
+#include "coordinator/job/command_files.h"
 #include "coordinator/truth/truth.h"
 
 struct groundtruth_options {

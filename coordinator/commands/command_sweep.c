@@ -5,7 +5,7 @@
 
 #include "common/files/index_manifest.h"
 #include "coordinator/job/command.h"
-#include "coordinator/job/metric_choice.h"
+#include "coordinator/job/command_files.h"
 #include "coordinator/search/search_options.h"
 #include "coordinator/sweep/sweep_job.h"
 #include "coordinator/sweep/sweep_report.h"

@@ -17,7 +17,6 @@
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/encode_journal.h"
 #include "coordinator/job/index_folder.h"
-#include "coordinator/job/metric_choice.h"
 #include "coordinator/job/option_table.h"
 #include "coordinator/job/same_input.h"
 #include "shard/codecs/codec.h"

@@ -9,7 +9,6 @@
 #include "common/job/stop_signal.h"
 #include "common/rows/vectors.h"
 #include "coordinator/job/command_files.h"
-#include "coordinator/job/metric_choice.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/job/sidecar.h"
 #include "coordinator/sweep/sweep_folder.h"

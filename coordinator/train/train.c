@@ -11,7 +11,6 @@
 #include "common/net/message_kinds.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/gnuplot.h"
-#include "coordinator/job/metric_choice.h"
 #include "coordinator/train/rbe_first_weights.h"
 
 // From the table as stdin to an SVG as stdout.

@@ -14,7 +14,6 @@
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/job/command_files.h"
-#include "coordinator/job/metric_choice.h"
 #include "coordinator/job/option_table.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/job/sidecar.h"
