@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A vocabulary of lanes, in which elementwise kernels have one body for all levels. `floats` is a
-// register of LANES numbers, `integers` one of 32 bits each, `marks` tells of each lane yes or no;
-// + - * are the compiler's. Nothing is there where a file is compiled for no level
-// (CMakeLists.txt).
+// register of LANES numbers, `lane_bits` their bits, `marks` tells of each lane yes or no; + - *
+// are the compiler's. Nothing is there where a file is compiled for no level (CMakeLists.txt).
 #ifndef BITSWEEP_KERNELS_LANES_H
 #define BITSWEEP_KERNELS_LANES_H
 
@@ -12,15 +11,18 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-#if defined(__AVX512VNNI__)
-
+#if defined(__AVX2__)
 #include <immintrin.h>
+#endif
+
+#if defined(__AVX512VNNI__)
 
 #define LEVEL avx512
 #define LANES 16
 typedef __m512 floats;
-typedef __m512i integers;
 typedef __mmask16 marks;
+// The bits of floats, by a cast; a number beside them stands for all lanes.
+typedef uint32_t lane_bits __attribute__((vector_size(64)));
 
 INLINE floats every(float x)
 {
@@ -58,36 +60,34 @@ INLINE floats choose(marks which, floats yes, floats no)
 {
     return _mm512_mask_mov_ps(no, which, yes);
 }
+INLINE lane_bits choose_bits(marks which, lane_bits yes, lane_bits no)
+{
+    return (lane_bits)_mm512_mask_mov_epi32((__m512i)no, which, (__m512i)yes);
+}
 INLINE floats only(marks which, floats x) // +0 elsewhere
 {
     return _mm512_maskz_mov_ps(which, x);
 }
-INLINE integers choose_integers(marks which, integers yes, integers no)
+INLINE floats nearest_halves(floats x) // of at most 65504 in size; ties to even
 {
-    return _mm512_mask_mov_epi32(no, which, yes);
+    return _mm512_cvtph_ps(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 INLINE uint32_t bits_of(marks which) // bit i: lane i
 {
     return which;
 }
-INLINE integers every_integer(int32_t x)
+INLINE uint32_t word_of(const marks which[2]) // of 32 lanes
 {
-    return _mm512_set1_epi32(x);
-}
-INLINE integers add_integers(integers a, integers b)
-{
-    return _mm512_add_epi32(a, b);
+    return (uint32_t)which[0] | (uint32_t)which[1] << 16;
 }
 
 #elif defined(__AVX2__)
 
-#include <immintrin.h>
-
 #define LEVEL avx2
 #define LANES 8
 typedef __m256 floats;
-typedef __m256i integers;
 typedef __m256 marks;
+typedef uint32_t lane_bits __attribute__((vector_size(32)));
 
 INLINE floats every(float x)
 {
@@ -125,36 +125,39 @@ INLINE floats choose(marks which, floats yes, floats no)
 {
     return _mm256_blendv_ps(no, yes, which);
 }
+INLINE lane_bits choose_bits(marks which, lane_bits yes, lane_bits no)
+{
+    return (lane_bits)_mm256_blendv_epi8((__m256i)no, (__m256i)yes, (__m256i)which);
+}
 INLINE floats only(marks which, floats x)
 {
     return _mm256_and_ps(x, which);
 }
-INLINE integers choose_integers(marks which, integers yes, integers no)
+INLINE floats nearest_halves(floats x)
 {
-    return _mm256_blendv_epi8(no, yes, _mm256_castps_si256(which));
+    return _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
 }
 INLINE uint32_t bits_of(marks which)
 {
     return (uint32_t)_mm256_movemask_ps(which);
 }
-INLINE integers every_integer(int32_t x)
+INLINE uint32_t word_of(const marks which[4])
 {
-    return _mm256_set1_epi32(x);
-}
-INLINE integers add_integers(integers a, integers b)
-{
-    return _mm256_add_epi32(a, b);
+    return bits_of(which[0]) | bits_of(which[1]) << 8 | bits_of(which[2]) << 16 |
+           bits_of(which[3]) << 24;
 }
 
 #elif defined(__aarch64__)
 
 #include <arm_neon.h>
 
+#include "kernels/neon_mask.h"
+
 #define LEVEL neon
 #define LANES 4
 typedef float32x4_t floats;
-typedef int32x4_t integers;
 typedef uint32x4_t marks;
+typedef uint32x4_t lane_bits;
 
 INLINE floats every(float x)
 {
@@ -192,31 +195,33 @@ INLINE floats choose(marks which, floats yes, floats no)
 {
     return vbslq_f32(which, yes, no);
 }
+INLINE lane_bits choose_bits(marks which, lane_bits yes, lane_bits no)
+{
+    return vbslq_u32(which, yes, no);
+}
 INLINE floats only(marks which, floats x)
 {
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), which));
 }
-INLINE integers choose_integers(marks which, integers yes, integers no)
+INLINE floats nearest_halves(floats x)
 {
-    return vbslq_s32(which, yes, no);
+    return vcvt_f32_f16(vcvt_f16_f32(x));
 }
 INLINE uint32_t bits_of(marks which)
 {
     const uint32x4_t bits = {1, 2, 4, 8};
     return vaddvq_u32(vandq_u32(which, bits));
 }
-INLINE integers every_integer(int32_t x)
+INLINE uint32_t word_of(const marks which[8])
 {
-    return vdupq_n_s32(x);
-}
-INLINE integers add_integers(integers a, integers b)
-{
-    return vaddq_s32(a, b);
+    return bsw_neon_word_mask(which);
 }
 
 #endif
 
 #if defined(LANES)
+
+#define WORD (32 / LANES) // registers of 32 lanes
 
 // The name of a family's table of this level, and the level's own.
 #define LEVEL_NAME(family, level)  bsw_##family##_##level
