@@ -68,6 +68,15 @@ INLINE floats only(marks which, floats x) // +0 elsewhere
 {
     return _mm512_maskz_mov_ps(which, x);
 }
+INLINE floats load_shorts(const uint16_t *from)
+{
+    __m256i shorts = _mm256_loadu_si256((const __m256i *)(const void *)from);
+    return _mm512_cvtepi32_ps(_mm512_cvtepu16_epi32(shorts));
+}
+INLINE void store_bytes(uint8_t *to, floats x) // of 0 to 255, without their fractions
+{
+    _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(x)));
+}
 INLINE floats nearest_halves(floats x) // of at most 65504 in size; ties to even
 {
     return _mm512_cvtph_ps(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
@@ -132,6 +141,18 @@ INLINE lane_bits choose_bits(marks which, lane_bits yes, lane_bits no)
 INLINE floats only(marks which, floats x)
 {
     return _mm256_and_ps(x, which);
+}
+INLINE floats load_shorts(const uint16_t *from)
+{
+    __m128i shorts = _mm_loadu_si128((const __m128i *)(const void *)from);
+    return _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(shorts));
+}
+INLINE void store_bytes(uint8_t *to, floats x)
+{
+    __m256i all = _mm256_cvttps_epi32(x);
+    __m128i shorts =
+        _mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+    _mm_storel_epi64((__m128i *)(void *)to, _mm_packus_epi16(shorts, shorts));
 }
 INLINE floats nearest_halves(floats x)
 {
@@ -203,6 +224,16 @@ INLINE floats only(marks which, floats x)
 {
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), which));
 }
+INLINE floats load_shorts(const uint16_t *from)
+{
+    return vcvtq_f32_u32(vmovl_u16(vld1_u16(from)));
+}
+INLINE void store_bytes(uint8_t *to, floats x)
+{
+    uint16x4_t shorts = vmovn_u32(vcvtq_u32_f32(x));
+    uint8x8_t bytes = vmovn_u16(vcombine_u16(shorts, shorts));
+    memcpy(to, &bytes, LANES);
+}
 INLINE floats nearest_halves(floats x)
 {
     return vcvt_f32_f16(vcvt_f16_f32(x));
@@ -222,6 +253,16 @@ INLINE uint32_t word_of(const marks which[8])
 #if defined(LANES)
 
 #define WORD (32 / LANES) // registers of 32 lanes
+
+// max(0, x), no branch.
+INLINE float positive(float x)
+{
+#if defined(__AVX2__)
+    return _mm_cvtss_f32(_mm_max_ss(_mm_set_ss(x), _mm_setzero_ps()));
+#else
+    return x > 0.0f ? x : 0.0f;
+#endif
+}
 
 // The name of a family's table of this level, and the level's own.
 #define LEVEL_NAME(family, level)  bsw_##family##_##level
