@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A vocabulary of lanes, in which elementwise kernels have one body for all levels. `floats` is a
-// register of LANES numbers, `lane_bits` their bits, `marks` tells of each lane yes or no; + - *
-// are the compiler's. Nothing is there where a file is compiled for no level (CMakeLists.txt).
+// register of LANES numbers, `lane_bits` their bits, `lane_marks` tells of each lane yes or no; + -
+// * are the compiler's. Nothing is there where a file is compiled for no level (CMakeLists.txt).
 #ifndef BITSWEEP_KERNELS_LANES_H
 #define BITSWEEP_KERNELS_LANES_H
 
@@ -20,7 +20,7 @@
 #define LEVEL avx512
 #define LANES 16
 typedef __m512 floats;
-typedef __mmask16 marks;
+typedef __mmask16 lane_marks;
 // The bits of floats, by a cast; a number beside them stands for all lanes.
 typedef uint32_t lane_bits __attribute__((vector_size(64)));
 
@@ -48,23 +48,23 @@ INLINE floats smaller(floats a, floats b) // b where a is not below it
 {
     return _mm512_min_ps(a, b);
 }
-INLINE marks below(floats a, floats b)
+INLINE lane_marks below(floats a, floats b)
 {
     return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ);
 }
-INLINE marks at_most(floats a, floats b)
+INLINE lane_marks at_most(floats a, floats b)
 {
     return _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ);
 }
-INLINE floats choose(marks which, floats yes, floats no)
+INLINE floats choose(lane_marks which, floats yes, floats no)
 {
     return _mm512_mask_mov_ps(no, which, yes);
 }
-INLINE lane_bits choose_bits(marks which, lane_bits yes, lane_bits no)
+INLINE lane_bits choose_bits(lane_marks which, lane_bits yes, lane_bits no)
 {
     return (lane_bits)_mm512_mask_mov_epi32((__m512i)no, which, (__m512i)yes);
 }
-INLINE floats only(marks which, floats x) // +0 elsewhere
+INLINE floats only(lane_marks which, floats x) // +0 elsewhere
 {
     return _mm512_maskz_mov_ps(which, x);
 }
@@ -81,11 +81,11 @@ INLINE floats nearest_halves(floats x) // of at most 65504 in size; ties to even
 {
     return _mm512_cvtph_ps(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
-INLINE uint32_t bits_of(marks which) // bit i: lane i
+INLINE uint32_t bits_of(lane_marks which) // bit i: lane i
 {
     return which;
 }
-INLINE uint32_t word_of(const marks which[2]) // of 32 lanes
+INLINE uint32_t word_of(const lane_marks which[2]) // of 32 lanes
 {
     return (uint32_t)which[0] | (uint32_t)which[1] << 16;
 }
@@ -95,7 +95,7 @@ INLINE uint32_t word_of(const marks which[2]) // of 32 lanes
 #define LEVEL avx2
 #define LANES 8
 typedef __m256 floats;
-typedef __m256 marks;
+typedef __m256 lane_marks;
 typedef uint32_t lane_bits __attribute__((vector_size(32)));
 
 INLINE floats every(float x)
@@ -122,23 +122,23 @@ INLINE floats smaller(floats a, floats b)
 {
     return _mm256_min_ps(a, b);
 }
-INLINE marks below(floats a, floats b)
+INLINE lane_marks below(floats a, floats b)
 {
     return _mm256_cmp_ps(a, b, _CMP_LT_OQ);
 }
-INLINE marks at_most(floats a, floats b)
+INLINE lane_marks at_most(floats a, floats b)
 {
     return _mm256_cmp_ps(a, b, _CMP_LE_OQ);
 }
-INLINE floats choose(marks which, floats yes, floats no)
+INLINE floats choose(lane_marks which, floats yes, floats no)
 {
     return _mm256_blendv_ps(no, yes, which);
 }
-INLINE lane_bits choose_bits(marks which, lane_bits yes, lane_bits no)
+INLINE lane_bits choose_bits(lane_marks which, lane_bits yes, lane_bits no)
 {
     return (lane_bits)_mm256_blendv_epi8((__m256i)no, (__m256i)yes, (__m256i)which);
 }
-INLINE floats only(marks which, floats x)
+INLINE floats only(lane_marks which, floats x)
 {
     return _mm256_and_ps(x, which);
 }
@@ -158,11 +158,11 @@ INLINE floats nearest_halves(floats x)
 {
     return _mm256_cvtph_ps(_mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
 }
-INLINE uint32_t bits_of(marks which)
+INLINE uint32_t bits_of(lane_marks which)
 {
     return (uint32_t)_mm256_movemask_ps(which);
 }
-INLINE uint32_t word_of(const marks which[4])
+INLINE uint32_t word_of(const lane_marks which[4])
 {
     return bits_of(which[0]) | bits_of(which[1]) << 8 | bits_of(which[2]) << 16 |
            bits_of(which[3]) << 24;
@@ -177,7 +177,7 @@ INLINE uint32_t word_of(const marks which[4])
 #define LEVEL neon
 #define LANES 4
 typedef float32x4_t floats;
-typedef uint32x4_t marks;
+typedef uint32x4_t lane_marks;
 typedef uint32x4_t lane_bits;
 
 INLINE floats every(float x)
@@ -204,23 +204,23 @@ INLINE floats smaller(floats a, floats b)
 {
     return vbslq_f32(vcltq_f32(a, b), a, b);
 }
-INLINE marks below(floats a, floats b)
+INLINE lane_marks below(floats a, floats b)
 {
     return vcltq_f32(a, b);
 }
-INLINE marks at_most(floats a, floats b)
+INLINE lane_marks at_most(floats a, floats b)
 {
     return vcleq_f32(a, b);
 }
-INLINE floats choose(marks which, floats yes, floats no)
+INLINE floats choose(lane_marks which, floats yes, floats no)
 {
     return vbslq_f32(which, yes, no);
 }
-INLINE lane_bits choose_bits(marks which, lane_bits yes, lane_bits no)
+INLINE lane_bits choose_bits(lane_marks which, lane_bits yes, lane_bits no)
 {
     return vbslq_u32(which, yes, no);
 }
-INLINE floats only(marks which, floats x)
+INLINE floats only(lane_marks which, floats x)
 {
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), which));
 }
@@ -238,12 +238,12 @@ INLINE floats nearest_halves(floats x)
 {
     return vcvt_f32_f16(vcvt_f16_f32(x));
 }
-INLINE uint32_t bits_of(marks which)
+INLINE uint32_t bits_of(lane_marks which)
 {
     const uint32x4_t bits = {1, 2, 4, 8};
     return vaddvq_u32(vandq_u32(which, bits));
 }
-INLINE uint32_t word_of(const marks which[8])
+INLINE uint32_t word_of(const lane_marks which[8])
 {
     return bsw_neon_word_mask(which);
 }

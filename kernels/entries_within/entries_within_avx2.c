@@ -19,7 +19,7 @@
 static const uint64_t places[256] = {PLACES64(0u), PLACES64(64u), PLACES64(128u), PLACES64(192u)};
 
 // Stores what hits of entries first to first + 7; returns how many.
-INLINE size_t keep(floats value, marks is_hit, size_t first, uint8_t *entries, float *values)
+INLINE size_t keep(floats value, lane_marks is_hit, size_t first, uint8_t *entries, float *values)
 {
     uint32_t mask = bits_of(is_hit);
     uint64_t order = places[mask], numbers = order + first * 0x0101010101010101u;

@@ -8,7 +8,7 @@ static const uint32_t places[16] = {0x0, 0x0,   0x1,   0x100,   0x2,   0x200,   
                                     0x3, 0x300, 0x301, 0x30100, 0x302, 0x30200, 0x30201, 0x3020100};
 
 // Stores what hits of entries first to first + 3; returns how many.
-INLINE size_t keep(floats value, marks is_hit, size_t first, uint8_t *entries, float *values)
+INLINE size_t keep(floats value, lane_marks is_hit, size_t first, uint8_t *entries, float *values)
 {
     uint32_t mask = bits_of(is_hit), order = places[mask],
              numbers = order + (uint32_t)first * 0x01010101u;

@@ -48,7 +48,7 @@ INLINE floats entry_values(enum bsw_entry_value kind, struct entry_rays rays, co
     return multiply_add(dy, dy, dx * dx);
 }
 
-INLINE marks entry_hits(enum bsw_entry_value kind, floats values, floats end)
+INLINE lane_marks entry_hits(enum bsw_entry_value kind, floats values, floats end)
 {
     return kind == BSW_ENTRY_L2 ? at_most(values, end) : at_most(end, values);
 }

@@ -36,7 +36,7 @@ INLINE size_t make(enum bsw_entry_value kind, enum bsw_entry_number number,
         uint32_t word = 0;
         for (size_t e = first; e < first + step; e += LANES) {
             floats value = entry_values(kind, rays, part->x + e, part->y + e);
-            marks is_hit = entry_hits(kind, value, rays.end);
+            lane_marks is_hit = entry_hits(kind, value, rays.end);
             floats found = number_of(kind, number, part, inner_rays.end, e, value);
             store(out + e, choose(is_hit, found, miss));
             word |= bits_of(is_hit) << (e - first);

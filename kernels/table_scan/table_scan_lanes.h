@@ -80,7 +80,7 @@ INLINE uint8_t part_nearest(const float *entries, const float *norms, size_t num
         floats sums[CHAINS];
         chain(entries + j, num, part_dims, x, -2.0f, norms + j, block, sums);
         for (size_t k = 0; k < block; k++) {
-            marks is_less = below(sums[k], least);
+            lane_marks is_less = below(sums[k], least);
             least = choose(is_less, sums[k], least);
             best = choose_bits(is_less, number, best);
             number = number + LANES;
@@ -249,7 +249,7 @@ static size_t filter(const float *sums, float multiplier, float addition, const 
     size_t count = 0;
     for (size_t b = 0; b < num_bundles; b++, sums += BSW_BUNDLE_ROWS) {
         float keys[BSW_BUNDLE_ROWS];
-        marks reached[WORD];
+        lane_marks reached[WORD];
         for (size_t k = 0; k < WORD; k++) {
             floats key = ((load(sums + k * LANES) * factor + zero) + more) + zero;
             reached[k] = at_most(least, key);
