@@ -36,6 +36,25 @@ INLINE void store(float *to, floats x)
 {
     _mm512_storeu_ps(to, x);
 }
+INLINE lane_marks first_marks(size_t n) // of lanes below n
+{
+    return (lane_marks)_bzhi_u32(0xffff, n < LANES ? (unsigned)n : LANES);
+}
+INLINE floats load_some(const float *from, size_t n) // the first n; the others are +0, not read
+{
+    return _mm512_maskz_loadu_ps(first_marks(n), from);
+}
+INLINE void store_some(float *to, size_t n, floats x)
+{
+    _mm512_mask_storeu_ps(to, first_marks(n), x);
+}
+INLINE float tree_sum(floats s) // s[j] += s[j + h] for h = LANES / 2 .. 1
+{
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(s), _mm512_extractf32x8_ps(s, 1));
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
 INLINE floats multiply_add(floats a, floats b, floats sum) // a b + sum, rounded once
 {
     return _mm512_fmadd_ps(a, b, sum);
@@ -109,6 +128,28 @@ INLINE floats load(const float *from)
 INLINE void store(float *to, floats x)
 {
     _mm256_storeu_ps(to, x);
+}
+INLINE lane_marks first_marks(size_t n)
+{
+    const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return (lane_marks)_mm256_cmpgt_epi32(_mm256_set1_epi32(n < LANES ? (int)n : LANES), places);
+}
+INLINE floats load_some(const float *from, size_t n)
+{
+    return n >= LANES ? load(from) : _mm256_maskload_ps(from, (__m256i)first_marks(n));
+}
+INLINE void store_some(float *to, size_t n, floats x)
+{
+    if (n >= LANES)
+        store(to, x);
+    else
+        _mm256_maskstore_ps(to, (__m256i)first_marks(n), x);
+}
+INLINE float tree_sum(floats s)
+{
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 INLINE floats multiply_add(floats a, floats b, floats sum)
 {
@@ -191,6 +232,27 @@ INLINE floats load(const float *from)
 INLINE void store(float *to, floats x)
 {
     vst1q_f32(to, x);
+}
+INLINE lane_marks first_marks(size_t n)
+{
+    const uint32x4_t places = {0, 1, 2, 3};
+    return vcltq_u32(places, vdupq_n_u32(n < LANES ? (uint32_t)n : LANES));
+}
+INLINE floats load_some(const float *from, size_t n)
+{
+    float rest[LANES] = {0};
+    if (n >= LANES) return load(from);
+    memcpy(rest, from, n * sizeof *rest);
+    return load(rest);
+}
+INLINE void store_some(float *to, size_t n, floats x)
+{
+    memcpy(to, &x, n < LANES ? n * sizeof *to : sizeof x);
+}
+INLINE float tree_sum(floats s)
+{
+    float32x2_t two = vadd_f32(vget_low_f32(s), vget_high_f32(s));
+    return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 }
 INLINE floats multiply_add(floats a, floats b, floats sum)
 {

@@ -71,7 +71,7 @@ fi
 # is covered if it is in one of them.
 count_file() {
     local data objects=$1
-    [[ $1 != *.h ]] || objects=${1%/*}/* # of those beside it that include it
+    [[ $1 != *.h ]] || objects="${1%/*}/*" # of those beside it that include it
     find "$build" -path "*/$objects.gcda" | while read -r data; do
         gcov --stdout "$data" 2>/dev/null
     done | awk -F: -v path="/$1" -v show="$2" '
