@@ -132,7 +132,7 @@ INLINE void store(float *to, floats x)
 INLINE lane_marks first_marks(size_t n)
 {
     const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return (lane_marks)_mm256_cmpgt_epi32(_mm256_set1_epi32(n < LANES ? (int)n : LANES), places);
+    return (lane_marks)_mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), places);
 }
 INLINE floats load_some(const float *from, size_t n)
 {
@@ -236,7 +236,7 @@ INLINE void store(float *to, floats x)
 INLINE lane_marks first_marks(size_t n)
 {
     const uint32x4_t places = {0, 1, 2, 3};
-    return vcltq_u32(places, vdupq_n_u32(n < LANES ? (uint32_t)n : LANES));
+    return vcltq_u32(places, vdupq_n_u32((uint32_t)n));
 }
 INLINE floats load_some(const float *from, size_t n)
 {
