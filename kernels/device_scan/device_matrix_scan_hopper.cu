@@ -48,7 +48,10 @@ __global__ void __launch_bounds__(SHAPE::threads, SHAPE::blocks_together)
     } else {
         ring_place at = {0, 0};
         const batch_queries queries = {a.scan, a.scan.queries.num_queries};
-        consume_tiles<SHAPE, KIND>(a, shared, queries, work, at);
+        const batch_slots slots = {a.scan.codes.first_row};
+        begin_queue(shared);
+        consume_tiles<SHAPE, KIND>(a, shared, queries, slots, work, at);
+        end_queue(shared, finish_of<KIND>(a.scan, slots));
     }
 }
 
