@@ -316,16 +316,12 @@ template <int QUERIES>
 constexpr few_kernel whole_kernel =
     scan_few_documents<few_shape<QUERIES, 3, key_kind::small_float, 3>>;
 
-bool has_own(const bsw_code_layout &layout)
-{
-    return layout.num_segments == 1 && layout.segments[0].bits <= most_own_bits;
-}
-
-template <int QUERIES> few_kernel choose_kernel(const scan_arguments &a)
+// HAS_OWN: the row of scan_kernels.h that has code of its own for some codes.
+template <int QUERIES, bool HAS_OWN> few_kernel choose_kernel(const scan_arguments &a)
 {
     const key_kind keys = choose_keys(a);
     const bsw_segment &first = a.codes.layout.segments[0];
-    if (keys == key_kind::small_float && has_own(a.codes.layout))
+    if (HAS_OWN && keys == key_kind::small_float)
         return first.bits == 3 && first.words == 3 ? whole_kernel<QUERIES>
                                                    : own_kernels<QUERIES>[first.bits - 1];
     return any_kernels<QUERIES>[static_cast<int>(keys)];
@@ -336,40 +332,14 @@ uint32_t tile_of(uint32_t num_queries)
     return num_queries <= 8 ? 8 : num_queries <= 16 ? 16 : most_queries;
 }
 
-} // namespace
-} // namespace bsw
-
-extern "C" int bsw_device_few_scan_fits(const struct bsw_code_layout *layout, uint32_t num_queries)
+template <bool HAS_OWN> cudaError_t scan_queries(const scan_arguments &a, cudaStream_t stream)
 {
-    using namespace bsw;
-    return num_queries <= most_queries &&
-           shared_bytes(tile_of(num_queries), layout->padded_dims) <= tuning.most_shared;
-}
-
-extern "C" int bsw_device_takes_few_scan(const struct bsw_code_layout *layout, uint32_t num_queries)
-{
-    const uint32_t *most = bsw_device_tuning_current()->few_queries_to;
-    return num_queries <= most[bsw::has_own(*layout) ? 0 : 1] &&
-           bsw_device_few_scan_fits(layout, num_queries);
-}
-
-extern "C" int bsw_device_few_scan(const struct bsw_device_codes *codes,
-                                   const struct bsw_device_part *part,
-                                   const struct bsw_device_queries *queries,
-                                   const struct bsw_device_lists *lists, bsw_stream stream)
-{
-    using namespace bsw;
-    if (!is_valid_scan(*codes, *part, *queries, *lists) ||
-        !bsw_device_few_scan_fits(&codes->layout, queries->num_queries))
-        return cudaErrorInvalidValue;
-    if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
-    const scan_arguments a = make_scan_arguments(*codes, *part, *queries, *lists);
-    const uint32_t tile = tile_of(queries->num_queries);
-    few_kernel kernel = tile == 8    ? choose_kernel<8>(a)
-                        : tile == 16 ? choose_kernel<16>(a)
-                                     : choose_kernel<most_queries>(a);
+    const uint32_t tile = tile_of(a.queries.num_queries);
+    few_kernel kernel = tile == 8    ? choose_kernel<8, HAS_OWN>(a)
+                        : tile == 16 ? choose_kernel<16, HAS_OWN>(a)
+                                     : choose_kernel<most_queries, HAS_OWN>(a);
     launch_shape shape = {dim3(), dim3(tuning.threads),
-                          shared_bytes(tile, codes->layout.padded_dims), stream};
+                          shared_bytes(tile, a.codes.layout.padded_dims), stream};
     uint32_t resident = 0;
     cudaError_t error =
         count_resident_blocks(reinterpret_cast<const void *>(kernel), shape, &resident);
@@ -378,3 +348,27 @@ extern "C" int bsw_device_few_scan(const struct bsw_device_codes *codes,
     shape.grid = dim3(wanted < resident ? wanted : resident);
     return error ? error : launch(shape, kernel, a);
 }
+
+} // namespace
+
+bool few_fits(const bsw_code_layout &layout, uint32_t, uint32_t num_queries)
+{
+    return shared_bytes(tile_of(num_queries), layout.padded_dims) <= tuning.most_shared;
+}
+
+bool few_any_fits(const bsw_code_layout &layout, uint32_t query_bits, uint32_t num_queries)
+{
+    return few_fits(layout, query_bits, num_queries);
+}
+
+cudaError_t scan_few(scan_arguments a, cudaStream_t stream)
+{
+    return scan_queries<true>(a, stream);
+}
+
+cudaError_t scan_few_any(scan_arguments a, cudaStream_t stream)
+{
+    return scan_queries<false>(a, stream);
+}
+
+} // namespace bsw

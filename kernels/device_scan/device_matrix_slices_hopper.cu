@@ -156,8 +156,16 @@ constexpr slices_kernel<slices_arguments> kernels[2] = {
 
 } // namespace
 
-cudaError_t scan_slices(const scan_arguments &scan, cudaStream_t stream)
+bool hopper_slices_fits(const bsw_code_layout &layout, uint32_t, uint32_t)
 {
+    hopper_slice slices[most_slices];
+    return layout.padded_dims > most_dims && // others have kernels without slices
+           cut_slices(layout, layout.padded_dims / hopper_word_dims, slices) > 0;
+}
+
+cudaError_t scan_hopper_slices(scan_arguments scan, cudaStream_t stream)
+{
+    if (!is_aligned(scan.codes)) return cudaErrorInvalidValue;
     slices_arguments a = {scan, 0, 0, 0, 0, {}};
     a.num_slices =
         cut_slices(scan.codes.layout, scan.codes.layout.padded_dims / hopper_word_dims, a.slices);

@@ -40,6 +40,13 @@ template <int WORDS_, int BLOCKS_, int CONSUMERS_> struct hopper_shape {
     static constexpr uint32_t blocks_together = consumers == 1 ? 2 : 1; // on a multiprocessor
     static constexpr uint32_t queries = hopper_queries * blocks * consumers;
     static constexpr uint32_t tile_bytes = words * tile_word_bytes;
+
+    // Of a thread: what the launch gives, and from three consumers on what producers leave of it
+    // to the others, whose sums and queries need it.
+    static constexpr int launched = 65536 / (blocks_together * threads) / 8 * 8;
+    static constexpr bool moves_registers = consumers > 2;
+    static constexpr int of_producers = consumers == 3 ? 56 : 64;
+    static constexpr int of_consumers = launched + (launched - of_producers) / consumers / 8 * 8;
 };
 
 // What a block scans. Bundle i of tile t is bundle begin + i * num_tiles + t of the part, where
@@ -154,13 +161,6 @@ __device__ __forceinline__ void advance(ring_place &at, uint32_t length)
     if (++at.index < length) return;
     at.index = 0;
     at.parity ^= 1;
-}
-
-// Whether the current device is a Hopper GPU.
-inline bool is_hopper()
-{
-    device_traits device;
-    return !get_device_traits(&device) && device.major == 9 && device.minor == 0;
 }
 
 // Whether pieces of all arrays start where bulk copies may.
