@@ -19,6 +19,7 @@
 BSW_C_BEGIN
 
 #define BSW_MATRIX_TILES       3 // shapes of tiles of the mma kernel: for few, some and many queries
+#define BSW_FEW_LIST_TILES     2 // of those, which documents in registers may take
 #define BSW_MOST_CHOICES       8
 #define BSW_LIST_TILES         4 // of work items of lists: few queries by dp4a, then those tiles
 #define BSW_TUNING_MAX_DEVICES 32
@@ -57,8 +58,10 @@ struct bsw_device_tuning {
     struct bsw_device_division plane, matrix, hopper;
     // The largest batch that the mma kernel's tile i takes; rising, the last is UINT32_MAX.
     uint32_t tile_queries[BSW_MATRIX_TILES];
-    // For work items of lists (device_list_scan.h). Hopper takes those of a tile that have so many
+    // For work items of lists (device_list_scan.h). Of few queries, whether documents in registers
+    // take them (few_scan.cuh). Hopper takes those of a tile that have so many
     // bundles or more, on average of a launch; UINT32_MAX: none.
+    uint32_t few_lists[BSW_FEW_LIST_TILES];
     enum bsw_device_list_kernel list_kernel;
     uint32_t hopper_list_bundles[BSW_LIST_TILES];
     // Codes of so many padded dimensions are scanned progressively unasked; UINT32_MAX: none.

@@ -53,6 +53,12 @@ static const struct column columns[] = {
     COUNT_OR_NEVER(matrix_from_queries, 1, 1, "a number >= 1, or -"),
     CHOICES(plane_scans, BSW_PLANE_SCANS, "bits:1,popcount"),
     CHOICES(matrix_scans, BSW_MATRIX_SCANS, "few:32,mma"),
+    {.name = "few_lists",
+     .offset = AT(few_lists),
+     .num_values = BSW_FEW_LIST_TILES,
+     .most = 1,
+     .words = {"off", "on"},
+     .what = "off or on for up to 8 queries, and for 16, as off,on"},
     {.name = "list_kernel",
      .offset = AT(list_kernel),
      .num_values = 1,
@@ -285,7 +291,8 @@ static void format_values(const struct column *column, const struct bsw_device_t
         const char *comma = i > 0 ? "," : "";
         int added;
         if (column->words[0])
-            added = snprintf(out + length, VALUE_BYTES - length, "%s", column->words[values[i]]);
+            added = snprintf(out + length, VALUE_BYTES - length, "%s%s", comma,
+                             column->words[values[i]]);
         else if (values[i] == NEVER)
             added = snprintf(out + length, VALUE_BYTES - length, "%s-", comma);
         else

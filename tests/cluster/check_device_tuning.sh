@@ -60,6 +60,8 @@ for kernel in mma hopper; do
     same flat '"scan": "matrix"'
     same lists '"scan": "matrix"'
 done
+tuned 'few_lists=on,on progressive_from_dims=-' # lists of few queries
+same lists '"scan": "matrix"' --batch 9
 tuned 'matrix_scans=few,few-any progressive_from_dims=-'
 same flat '"scan": "matrix"'
 same flat '"scan": "matrix"' --batch 9

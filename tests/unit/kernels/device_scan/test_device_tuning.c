@@ -79,6 +79,8 @@ UNIT_TEST(test_hopper_has_what_was_measured)
     assert_choice(&bsw_device_tuning_find(10, 0)->matrix_scans[0], "mma", UINT32_MAX);
     assert_choice(&bsw_device_tuning_find(10, 0)->plane_scans[0], "popcount", UINT32_MAX);
     assert_int_equal(row->list_kernel, BSW_DEVICE_LISTS_HOPPER);
+    assert_true(!row->few_lists[0] && row->few_lists[1]);
+    assert_false(bsw_device_tuning_find(10, 0)->few_lists[1]);
     assert_memory_equal(row->hopper_list_bundles, bundles, sizeof bundles);
     assert_int_equal(row->progressive_from_dims, UINT32_MAX);
     assert_int_equal(row->plane_group_bytes, 32 << 10);
@@ -205,6 +207,7 @@ UNIT_TEST(what_is_no_device_is_refused_by_its_line)
         {"device 9.0 list_kernel=wgmma\n", "t: line 1: list_kernel must be mma or hopper"},
         {"device 9.0 matrix_scans=wgmma\n", "t: line 1: matrix_scans must be up to 8 kernels, each "
                                             "NAME or NAME:QUERIES, as few:32,mma"},
+        {"device 9.0 few_lists=on\n", "few_lists must be off or on for up to 8 queries"},
         {"device 9.0 matrix_scans=bits\n", "matrix_scans must be up to 8 kernels"},
         {"device 9.0 plane_scans=mma\n", "as bits:1,popcount"},
         {"device 9.0 plane_scans=\n", "as bits:1,popcount"},
