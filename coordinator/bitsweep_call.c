@@ -11,6 +11,7 @@
 
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/mpi_library.h"
 #include "coordinator/job/device_choice.h"
 #include "shard/codecs/codec.h"
 
@@ -330,12 +331,19 @@ int bitsweep_version_number(void)
     return HEADER_NUMBER;
 }
 
+// Whether it was built with MPI, and where that is not linked finds one.
+static int has_mpi(void)
+{
+#ifdef BITSWEEP_HAVE_MPI
+    return bsw_mpi_library_load(NULL) == BSW_OK;
+#else
+    return 0;
+#endif
+}
+
 int bitsweep_has(const char *feature)
 {
     static const char *const features[] = {
-#ifdef BITSWEEP_HAVE_MPI
-        "mpi",
-#endif
 #ifdef BITSWEEP_HAVE_HDF5
         "hdf5",
 #endif
@@ -343,6 +351,7 @@ int bitsweep_has(const char *feature)
         "cuda",
 #endif
         NULL};
+    if (strcmp(feature, "mpi") == 0) return has_mpi();
     for (int i = 0; features[i]; i++)
         if (strcmp(features[i], feature) == 0) return 1;
     return 0;

@@ -14,6 +14,7 @@
 #include "common/net/message_kinds.h"
 #include "coordinator/bitsweep_call.h"
 #include "coordinator/calibrate/calibrate.h"
+#include "coordinator/job/index_rows.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/search/search_options.h"
 
@@ -425,6 +426,22 @@ void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *s
     int is_locked = lock(index);
     bsw_library_tell(stats, &index->stats, sizeof index->stats);
     if (is_locked) pthread_mutex_unlock(&index->lock);
+}
+
+int bitsweep_reconstruct(bitsweep_index *index, const int64_t *ids, uint64_t num_ids, void *out,
+                         struct bitsweep_error *error)
+{
+    struct bsw_library_call call;
+    struct bsw_manifest manifest = {0};
+    const struct bsw_library_call_needs needs = {.threads = 1, .ranks = index->settings.ranks};
+    enum bsw_status status = begin_with(index, &call, &needs);
+    if (status == BSW_OK && num_ids > 0 && (!ids || !out))
+        status = bsw_fail(&call.err, BSW_ERROR_USAGE, "no ids, or no place for their rows");
+    if (status == BSW_OK) status = bsw_manifest_read(index->folder, &manifest, &call.err);
+    if (status == BSW_OK)
+        status = bsw_index_rows_read(&manifest, index->folder, ids, num_ids, out, &call.err);
+    bsw_manifest_deinit(&manifest);
+    return end_with(index, &call, status, error);
 }
 
 // ---- calibrate ----
