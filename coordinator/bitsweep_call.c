@@ -219,7 +219,7 @@ enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, size_t rank
 void bsw_library_default(void *to, size_t size, const void *defaults, size_t known)
 {
     memset(to, 0, size);
-    memcpy(to, defaults, size < known ? size : known);
+    if (defaults) memcpy(to, defaults, size < known ? size : known);
     if (size >= sizeof size) memcpy(to, &size, sizeof size);
 }
 
@@ -277,24 +277,11 @@ void bsw_library_take_back(struct bsw_library_rows *rows)
 
 // ---- answers ----
 
-enum bsw_status bsw_library_check_room(const struct bsw_library_answers *answers,
-                                       struct bsw_error *err)
+enum bsw_status bsw_library_check_room(const struct bsw_results *answers, struct bsw_error *err)
 {
     if (answers->values && answers->ids) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE, "no room for %s is given",
                     answers->values ? "ids" : "values");
-}
-
-enum bsw_status bsw_library_put_answers(void *context, uint64_t first, size_t count,
-                                        const int64_t *ids, const float *values,
-                                        struct bsw_error *err)
-{
-    const struct bsw_library_answers *answers = context;
-    size_t k = (size_t)answers->k;
-    (void)err;
-    memcpy(answers->ids + first * k, ids, count * k * sizeof *ids);
-    memcpy(answers->values + first * k, values, count * k * sizeof *values);
-    return BSW_OK;
 }
 
 // ---- what an index is ----
@@ -322,8 +309,7 @@ void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_i
 
 void bitsweep_index_info_init_of(struct bitsweep_index_info *info, size_t size)
 {
-    const struct bitsweep_index_info defaults = {0};
-    bsw_library_default(info, size, &defaults, sizeof defaults);
+    bsw_library_default(info, size, NULL, 0);
 }
 
 // ---- version ----

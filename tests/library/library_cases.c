@@ -91,7 +91,7 @@ static void check_bad_searches(bitsweep_index *index, const struct bitsweep_rows
     refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "--k 0: must be 1 to 10000");
     settings.k = 10;
     settings.oversample = NAN;
-    refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "--oversample nan");
+    refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "--oversample 'nan' is not a number");
     settings.oversample = 0;
     settings.scan = "bits";
     refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "unknown --scan 'bits': use auto, planes");
