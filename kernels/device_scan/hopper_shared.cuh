@@ -41,8 +41,8 @@ template <int WORDS_, int BLOCKS_, int CONSUMERS_> struct hopper_shape {
     static constexpr uint32_t queries = hopper_queries * blocks * consumers;
     static constexpr uint32_t tile_bytes = words * tile_word_bytes;
 
-    // Registers of a thread: what the launch gives, and from three consumers on what producers leave of it
-    // to the others, whose sums and queries need it.
+    // Registers of a thread: what the launch gives, and from three consumers on what producers
+    // leave of it to the others, whose sums and queries need it.
     static constexpr int launched = 65536 / (blocks_together * threads) / 8 * 8;
     static constexpr bool moves_registers = consumers > 2;
     static constexpr int of_producers = consumers == 3 ? 56 : 64;
