@@ -41,12 +41,15 @@ template <int WORDS_, int BLOCKS_, int CONSUMERS_> struct hopper_shape {
     static constexpr uint32_t queries = hopper_queries * blocks * consumers;
     static constexpr uint32_t tile_bytes = words * tile_word_bytes;
 
-    // Of a thread: what the launch gives, and from three consumers on what producers leave of it
-    // to the others, whose sums and queries need it.
+    // Registers of a thread: what the launch gives, and from three consumers on what producers
+    // leave of it to the others, whose sums and queries need it.
     static constexpr int launched = 65536 / (blocks_together * threads) / 8 * 8;
     static constexpr bool moves_registers = consumers > 2;
     static constexpr int of_producers = consumers == 3 ? 56 : 64;
     static constexpr int of_consumers = launched + (launched - of_producers) / consumers / 8 * 8;
+    static_assert(!moves_registers ||
+                      consumers * of_consumers + of_producers <= launched * (consumers + 1),
+                  "who waits for registers that there are not waits for ever");
 };
 
 // What a block scans. Bundle i of tile t is bundle begin + i * num_tiles + t of the part, where

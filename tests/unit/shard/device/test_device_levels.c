@@ -68,8 +68,7 @@ UNIT_TEST(large_batches_have_levels)
 {
     const struct bsw_device_tuning *own = bsw_device_tuning_find(9, 0);
     for (size_t rows = 1000000; rows <= 1000000000; rows *= 10) {
-        const struct bsw_device_levels levels =
-            plan(rows, 100, 10000, own->all_list_items / 10000);
+        const struct bsw_device_levels levels = plan(rows, 100, 10000, own->all_list_items / 10000);
         assert_in_range(levels.num, 1, BSW_MOST_LEVELS);
         assert_true(levels.hits <= 3000);
     }
