@@ -162,7 +162,7 @@ constexpr void (*register_kernels[3])(list_arguments) = {
     scan_few_items<few::few_shape<QUERIES, 0, key_kind::small_float>>,
     scan_few_items<few::few_shape<QUERIES, 0, key_kind::any_float>>};
 
-// Tiles that may take it.
+// Queries of the tiles that may take it.
 static_assert(BSW_FEW_LIST_TILES == 2, "8 and 16 queries");
 
 size_t register_bytes(uint32_t tile, const bsw_code_layout &layout)

@@ -70,7 +70,7 @@ begin_slices(const slices_arguments &a, const slices_shared &shared, const block
     }
 }
 
-// Hits of a tile and a block of 64 queries.
+// What a tile and a block of 64 queries have.
 template <key_kind KIND>
 __device__ __forceinline__ tile_hits find_hits(const quick_query (&own)[2], const int (&sums)[64],
                                                const bundle_bound *bounds)

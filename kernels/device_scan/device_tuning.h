@@ -18,10 +18,11 @@
 
 BSW_C_BEGIN
 
-#define BSW_MATRIX_TILES       3 // shapes of tiles of the mma kernel: for few, some and many queries
-#define BSW_FEW_LIST_TILES     2 // of those, which documents in registers may take
+// Shapes of tiles of the mma kernel: for few, some and many queries.
+#define BSW_MATRIX_TILES       3
 #define BSW_MOST_CHOICES       8
 #define BSW_LIST_TILES         4 // of work items of lists: few queries by dp4a, then those tiles
+#define BSW_FEW_LIST_TILES     2 // the first of them, which documents in registers may take
 #define BSW_TUNING_MAX_DEVICES 32
 
 // hopper: wgmma, where device and layout have it (bsw_device_has_hopper_lists), else mma.

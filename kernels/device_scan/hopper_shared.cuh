@@ -47,6 +47,9 @@ template <int WORDS_, int BLOCKS_, int CONSUMERS_> struct hopper_shape {
     static constexpr bool moves_registers = consumers > 2;
     static constexpr int of_producers = consumers == 3 ? 56 : 64;
     static constexpr int of_consumers = launched + (launched - of_producers) / consumers / 8 * 8;
+    static_assert(!moves_registers ||
+                      consumers * of_consumers + of_producers <= launched * (consumers + 1),
+                  "who waits for registers that there are not waits for ever");
 };
 
 // What a block scans. Bundle i of tile t is bundle begin + i * num_tiles + t of the part, where

@@ -63,6 +63,17 @@ UNIT_TEST(a_large_pass_has_few_launches_and_hits)
     }
 }
 
+// As long as lists of so many queries are on 9.0.
+UNIT_TEST(large_batches_have_levels)
+{
+    const struct bsw_device_tuning *own = bsw_device_tuning_find(9, 0);
+    for (size_t rows = 1000000; rows <= 1000000000; rows *= 10) {
+        const struct bsw_device_levels levels = plan(rows, 100, 10000, own->all_list_items / 10000);
+        assert_in_range(levels.num, 1, BSW_MOST_LEVELS);
+        assert_true(levels.hits <= 3000);
+    }
+}
+
 UNIT_TEST(lists_without_room_have_no_levels)
 {
     assert_int_equal(plan(10000000, 100, 256, 132).num, 0);
