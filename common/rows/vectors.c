@@ -75,13 +75,11 @@ enum bsw_status bsw_vector_file_open(const char *source, const char *dataset,
     *out = (struct bsw_vector_file){.fd = -1};
     if (!bsw_hdf5_name_parse(source, dataset, &hdf5)) return read_layout(source, out, err);
     BSW_TRY(bsw_file_open_read(hdf5.file, &out->fd, &out->bytes, err));
-    return bsw_hdf5_rows_open(source, hdf5.file, hdf5.dataset, out->bytes, &out->layout, &out->hdf5,
-                              err);
+    return bsw_hdf5_layout_read(source, hdf5.file, hdf5.dataset, out->bytes, &out->layout, err);
 }
 
 void bsw_vector_file_close(struct bsw_vector_file *file)
 {
-    bsw_hdf5_rows_close(&file->hdf5);
     bsw_file_close(&file->fd);
 }
 
@@ -161,11 +159,6 @@ void bsw_vectors_close(bsw_vectors **vectors)
 const char *bsw_vectors_name(const bsw_vectors *vectors)
 {
     return vectors->name;
-}
-
-int bsw_vectors_is_packed(const bsw_vectors *vectors)
-{
-    return vectors->file.hdf5 || vectors->numbers;
 }
 
 enum bsw_vector_type bsw_vectors_type(const bsw_vectors *vectors)
@@ -274,8 +267,6 @@ enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row,
         bsw_synth_rows(&vectors->synth, first_row, num_rows, out);
         return BSW_OK;
     }
-    if (vectors->file.hdf5)
-        return bsw_hdf5_rows_read(vectors->file.hdf5, first_row, num_rows, out, err);
     if (layout->is_vecs) return read_vecs(vectors, first_row, num_rows, out, err);
     return bsw_file_read_at(vectors->file.fd, vectors->name,
                             layout->first_byte + first_row * layout->stride_bytes, out,

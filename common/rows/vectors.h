@@ -55,7 +55,6 @@ struct bsw_vector_file {
     int fd;
     uint64_t bytes;
     struct bsw_vector_layout layout;
-    struct bsw_hdf5_rows *hdf5; // a dataset whose rows only libhdf5 can read, or NULL
 };
 
 // Opens `source`, not synth:, and reads its header. `dataset`: of an HDF5 file whose name says
@@ -85,7 +84,6 @@ enum bsw_status bsw_queries_open(const char *source, struct bsw_row_range range,
 void bsw_vectors_close(bsw_vectors **vectors);
 
 const char *bsw_vectors_name(const bsw_vectors *vectors);          // as given
-int bsw_vectors_is_packed(const bsw_vectors *vectors);             // 1: no file to map rows of
 enum bsw_vector_type bsw_vectors_type(const bsw_vectors *vectors); // never INT32
 uint32_t bsw_vectors_dims(const bsw_vectors *vectors);
 uint64_t bsw_vectors_first_row(const bsw_vectors *vectors);   // id of the first row of the range

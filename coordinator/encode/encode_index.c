@@ -138,12 +138,6 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
     manifest->source_rows = bsw_vectors_source_rows(job->vectors);
     manifest->source_file_bytes = bsw_vectors_file_bytes(job->vectors);
     manifest->source_is_copied = s->copy_vectors;
-    if (bsw_vectors_is_packed(job->vectors) && !manifest->source_is_copied) {
-        return bsw_fail(err, BSW_ERROR_USAGE,
-                        "%s: rows in chunks, which refinement cannot take from there: "
-                        "--copy-vectors keeps them in the index, convert writes them to a file",
-                        s->base);
-    }
     BSW_TRY(check_shards(job, err));
     BSW_TRY(settle_lists(job, manifest, err));
     job->has_model_lists = manifest->lists.centroids != NULL;

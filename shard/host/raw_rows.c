@@ -75,7 +75,6 @@ static enum bsw_status map_source(const struct bsw_manifest *manifest,
                                   struct bsw_error *err)
 {
     BSW_TRY(check_layout(manifest, rows, &file->layout, file->bytes, err));
-    if (file->hdf5) return fail_changed(rows->path, "its rows are packed now", err);
     rows->first_byte = file->layout.first_byte;
     rows->stride_bytes = file->layout.stride_bytes;
     rows->source_rows_before = rows->shard_first_row;
