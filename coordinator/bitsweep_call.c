@@ -9,8 +9,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "coordinator/job/device_choice.h"
 #include "shard/codecs/codec.h"
 

@@ -11,7 +11,7 @@
 #include "common/files/index_manifest.h"
 #include "common/job/progress.h"
 #include "common/net/transport.h"
-#include "common/rows/memory_rows.h"
+#include "common/rows/vectors.h"
 #include "coordinator/bitsweep.h"
 #include "coordinator/job/setting_checks.h"
 

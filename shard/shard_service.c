@@ -6,13 +6,12 @@
 
 #include "common/base/clock.h"
 #include "common/base/process.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "common/job/progress.h"
-#include "shard/checks/damage_points.h"
 #include "shard/codecs/codec.h"
 #include "shard/host/list_pick.h"
 #include "shard/host/survivor_trim.h"
-#include "shard/shard_service_lists.h"
+#include "shard/self_check.h"
 
 static size_t resident_bytes(const struct bsw_resident_shard *shard)
 {
@@ -278,6 +277,71 @@ void bsw_shard_service_begin(struct bsw_shard_service *service, const struct bsw
     BSW_DAMAGE(bsw_damage_codes(service));
 }
 
+// What a rank's side of a search does with shards that have lists: which of them the queries of a
+// batch look at, and the scan of these.
+
+// Whether candidates stay on devices that merge them.
+static int is_kept(const struct bsw_shard_service *service)
+{
+    return service->settings.merge_place != BSW_MERGE_ON_HOST;
+}
+
+// The lists that the unit's queries look at: those of another unit with the same queries.
+static enum bsw_status choose_lists(struct bsw_shard_service *service, const struct bsw_unit *unit,
+                                    const struct bsw_list_choice **out, struct bsw_error *err)
+{
+    size_t dims = bsw_manifest_row_dims(service->manifest);
+    *out = service->coarse ? &service->choice : NULL;
+    if (!service->coarse || (service->is_chosen && service->chosen_first == unit->first_query &&
+                             service->chosen_vectors == service->batch.vectors &&
+                             service->choice.num_queries == unit->num_queries))
+        return BSW_OK;
+    service->is_chosen = 0;
+    service->chosen_first = unit->first_query;
+    service->chosen_vectors = service->batch.vectors;
+    BSW_TRY(bsw_coarse_search_run(service->coarse,
+                                  service->batch.vectors + unit->first_query * dims,
+                                  unit->num_queries, &service->choice, err));
+    service->is_chosen = 1;
+    return BSW_OK;
+}
+
+// Span s, which is one unit then, of the service's batch.
+static enum bsw_status scan_lists(struct bsw_shard_service *service, uint32_t s,
+                                  const struct bsw_scan_round *round, struct bsw_error *err)
+{
+    struct bsw_unit *unit = &service->units[service->spans[s].first];
+    const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
+    const struct bsw_search_settings *settings = &service->settings;
+    int stays = is_kept(service);
+    struct bsw_candidate_lists *out = stays ? &service->span_lists[s] : &unit->lists;
+    const struct bsw_list_choice *choice;
+    BSW_TRY(choose_lists(service, unit, &choice, err));
+    const uint32_t *limits = round->limits ? round->limits + unit->first_query : NULL;
+    if (service->backend->scan_lists)
+        BSW_TRY(service->backend->scan_lists(
+            service->state, s, &unit->loaded, choice, &queries, settings->probe.scan_dims, limits,
+            round->keep, &service->workspace, &service->list_scratch.num_pairs, out, err));
+    else
+        BSW_TRY(bsw_list_scan(&unit->resident, choice, &queries, settings->probe.scan_dims, limits,
+                              round->keep, &service->list_scratch, &service->workspace, out, err));
+    if (!stays) BSW_DAMAGE(bsw_damage_scores(out));
+    return BSW_OK;
+}
+
+// The same of span 0, begun as far as that goes without waiting (the back end's begin_lists); its
+// candidates stay. Other spans are scanned when it is over.
+static enum bsw_status begin_lists(struct bsw_shard_service *service, struct bsw_error *err)
+{
+    struct bsw_unit *unit = &service->units[service->spans[0].first];
+    const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
+    const struct bsw_list_choice *choice;
+    BSW_TRY(choose_lists(service, unit, &choice, err));
+    return service->backend->begin_lists(
+        service->state, &unit->loaded, choice, &queries, service->settings.probe.scan_dims,
+        (size_t)service->settings.keep, &service->list_scratch.num_pairs, &service->is_begun, err);
+}
+
 // ---- candidates ----
 
 static struct bsw_ranked ranked_of(const struct bsw_unit *unit, uint64_t candidate,
@@ -354,10 +418,10 @@ static enum bsw_status split_lists(struct bsw_shard_service *service, uint32_t s
 
 enum bsw_status bsw_shard_service_start(struct bsw_shard_service *service, struct bsw_error *err)
 {
-    if (!service->backend->begin || !bsw_service_is_kept(service) ||
-        service->settings.is_histogram || service->num_spans == 0)
+    if (!service->backend->begin || !is_kept(service) || service->settings.is_histogram ||
+        service->num_spans == 0)
         return BSW_OK;
-    if (service->manifest->lists.count > 0) return bsw_service_begin_lists(service, err);
+    if (service->manifest->lists.count > 0) return begin_lists(service, err);
     if (service->num_spans > 1) return BSW_OK;
     const struct bsw_query_range queries = {&service->batch, service->units[0].first_query,
                                             service->units[0].num_queries};
@@ -383,7 +447,7 @@ static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
         return service->backend->end(service->state, &service->workspace, &service->span_lists[s],
                                      err);
     }
-    if (service->manifest->lists.count > 0) return bsw_service_scan_lists(service, s, round, err);
+    if (service->manifest->lists.count > 0) return scan_lists(service, s, round, err);
     if (!service->backend->scan_span) {
         for (size_t u = span->first; u < span->first + span->num; u++)
             BSW_TRY(scan_unit(service, &service->units[u], round, err));
@@ -392,7 +456,7 @@ static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
     BSW_TRY(service->backend->scan_span(
         service->state, s, &queries, round->limits ? round->limits + unit->first_query : NULL,
         round->keep, &service->workspace, &service->span_lists[s], err));
-    if (bsw_service_is_kept(service)) return BSW_OK;
+    if (is_kept(service)) return BSW_OK;
     BSW_DAMAGE(bsw_damage_scores(&service->span_lists[s]));
     return split_lists(service, s, err);
 }
@@ -416,12 +480,12 @@ enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service,
     for (uint32_t s = 0; s < service->num_spans; s++) {
         const struct bsw_candidate_lists *lists = &service->span_lists[s];
         BSW_TRY(scan_span(service, s, round, err));
-        if (bsw_service_is_kept(service))
+        if (is_kept(service))
             BSW_TRY(bsw_buffer_append(out, lists->counts.data,
                                       lists->num_queries * sizeof(uint64_t), err));
     }
     BSW_TRY(bsw_selection_report(&service->selection, err));
-    for (uint32_t u = 0; u < service->num_units && !bsw_service_is_kept(service); u++) {
+    for (uint32_t u = 0; u < service->num_units && !is_kept(service); u++) {
         if (service->settings.is_checked)
             BSW_TRY(bsw_self_check_rows(service, &service->units[u], err));
         BSW_TRY(append_lists(&service->units[u], round->is_ladder, out, err));
@@ -460,8 +524,7 @@ static enum bsw_status refine_survivors(struct bsw_shard_service *service,
     if (settings->is_checked)
         BSW_TRY(bsw_self_check_survivors(service, unit, counts, survivors, err));
     // Cuts of devices leave `keep` in all, among which a query's own row is not known here.
-    if (!bsw_service_is_kept(service) || !settings->is_exact || settings->exclude_self)
-        return BSW_OK;
+    if (!is_kept(service) || !settings->is_exact || settings->exclude_self) return BSW_OK;
     return bsw_survivors_trim(service->manifest->metric, (size_t)settings->k, unit->num_queries,
                               counts, survivors, &service->workspace, err);
 }
@@ -509,7 +572,7 @@ enum bsw_status bsw_shard_service_refine(struct bsw_shard_service *service,
                                          struct bsw_error *err)
 {
     out->bytes = 0;
-    for (uint32_t s = 0; s < service->num_spans && bsw_service_is_kept(service); s++)
+    for (uint32_t s = 0; s < service->num_spans && is_kept(service); s++)
         BSW_TRY(take_span(service, s, cuts, err));
     for (uint32_t u = 0; u < service->num_units; u++) {
         BSW_TRY(refine_unit(service, &service->units[u], cuts, out, err));

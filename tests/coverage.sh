@@ -47,7 +47,7 @@ done
 # What is counted. Kernels count in the file of their level; avx512 needs a CPU that has it.
 files=(common/codes/code_layout.c common/rows/hdf5_source.c common/files/index_manifest.c
     coordinator/job/option_table.c common/files/result_file.c common/files/sealed_message.c common/files/shard_file.c
-    common/rows/source_name.c common/rows/synth.c common/rows/vector_layout.c common/rows/vectors.c
+    common/rows/synth.c common/rows/vector_layout.c common/rows/vectors.c
     kernels/rbe/rbe_model_file.c coordinator/search/query_source.c coordinator/train/rbe_checkpoint.c
     coordinator/plan/model_rates.c coordinator/job/sidecar.c coordinator/sweep/sweep_grid.c coordinator/sweep/sweep_plan.c
     common/job/journal.c coordinator/job/encode_journal.c coordinator/search/result_journal.c

@@ -12,9 +12,7 @@
 #include "common/base/fault_points.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
-#include "common/job/new_file.h"
-#include "common/rows/hdf5_source.h"
-#include "common/rows/source_name.h"
+#include "common/rows/vectors.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "result files are little endian");
 

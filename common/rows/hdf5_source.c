@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/rows/hdf5_source.h"
+#include "common/rows/vectors.h"
 
 #ifdef BITSWEEP_WITHOUT_HDF5
 

@@ -9,7 +9,7 @@
 #include "common/base/memory.h"
 #include "common/job/run_status.h"
 #include "coordinator/job/setting_checks.h"
-#include "kernels/scan_tuning.h"
+#include "kernels/tuning/scan_tuning.h"
 
 static enum bsw_status pin_threads(const struct bsw_transport *transport,
                                    struct bsw_common_options *common, struct bsw_error *err)

@@ -2,8 +2,7 @@
 #include <string.h>
 
 #include "common/files/result_file.h"
-#include "common/rows/source_name.h"
-#include "common/rows/vector_writer.h"
+#include "common/rows/vectors.h"
 #include "coordinator/job/conversion.h"
 #include "coordinator/job/sidecar.h"
 

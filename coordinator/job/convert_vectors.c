@@ -5,7 +5,7 @@
 #include "common/base/memory.h"
 #include "common/codes/half.h"
 #include "common/job/progress.h"
-#include "common/rows/vector_writer.h"
+#include "common/rows/vectors.h"
 #include "coordinator/job/conversion.h"
 #include "kernels/refine/refine.h"
 

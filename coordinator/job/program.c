@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/job/mapped_files.h"
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
 #include "coordinator/job/setting_checks.h"

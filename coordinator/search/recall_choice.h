@@ -8,7 +8,7 @@
 #ifndef BITSWEEP_COORDINATOR_RECALL_CHOICE_H
 #define BITSWEEP_COORDINATOR_RECALL_CHOICE_H
 
-#include "common/files/calibration.h"
+#include "common/files/index_manifest.h"
 
 #define BSW_REFINED_ROWS 64
 #define BSW_ROW_DIMS     32

@@ -13,8 +13,8 @@
 // columns each; two exchanges leave every lane with the sums of four rows, lane 4*g + t those of
 // rows 4*g to 4*g + 3 of bundle t, whose scales and biases are one load each.
 #include "kernels/bit_switch.cuh"
-#include "kernels/device_scan/device_tuning.h"
 #include "kernels/device_scan/matrix_keys.cuh"
+#include "kernels/tuning/device_tuning.h"
 
 namespace bsw
 {

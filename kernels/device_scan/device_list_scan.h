@@ -10,7 +10,7 @@
 #define BITSWEEP_KERNELS_DEVICE_LIST_SCAN_H
 
 #include "kernels/device_scan/device_scan.h"
-#include "kernels/device_scan/device_tuning.h"
+#include "kernels/tuning/device_tuning.h"
 
 BSW_C_BEGIN
 

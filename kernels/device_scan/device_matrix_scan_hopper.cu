@@ -22,9 +22,9 @@
 //
 // Many queries: two consumers with 128 queries each. Few: one with 64, and two such blocks on a
 // multiprocessor, so that there are producers for both.
-#include "kernels/device_scan/device_tuning.h"
 #include "kernels/device_scan/hopper_scan.cuh"
 #include "kernels/device_scan/hopper_slices.cuh"
+#include "kernels/tuning/device_tuning.h"
 
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #error "for sm_90a alone"

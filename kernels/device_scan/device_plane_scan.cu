@@ -7,8 +7,8 @@
 // popc(a ^ b ^ c) + 2 * popc(majority(a, b, c)), two popcounts for three words. Even so the scan of
 // 96 dimensions, 3 x 4 bits, is bound by them from about the second query on; batches belong to the
 // matrix scan.
-#include "kernels/device_scan/device_tuning.h"
 #include "kernels/device_scan/scan_arguments.cuh"
+#include "kernels/tuning/device_tuning.h"
 
 namespace bsw
 {

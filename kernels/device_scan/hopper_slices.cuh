@@ -19,8 +19,8 @@
 
 #include <algorithm>
 
-#include "kernels/device_scan/device_tuning.h"
 #include "kernels/device_scan/hopper_produce.cuh"
+#include "kernels/tuning/device_tuning.h"
 
 namespace bsw
 {

@@ -5,7 +5,7 @@
 
 #include "kernels/current_device.cuh"
 #include "kernels/device_scan/device_key.cuh"
-#include "kernels/device_scan/device_tuning.h"
+#include "kernels/tuning/device_tuning.h"
 
 namespace bsw
 {

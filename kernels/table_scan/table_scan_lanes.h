@@ -4,7 +4,7 @@
 #ifndef BITSWEEP_KERNELS_TABLE_SCAN_LANES_H
 #define BITSWEEP_KERNELS_TABLE_SCAN_LANES_H
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/select/select_quick.h"
 #include "kernels/table_scan/table_scan.h"
 #include "kernels/table_scan/table_sums_at.h"

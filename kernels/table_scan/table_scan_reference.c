@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/table_scan/table_scan.h"
 
 static void reference_products(const struct bsw_product_book *book, const float *x,

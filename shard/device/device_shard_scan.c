@@ -10,8 +10,8 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/device/device_phase.h"
-#include "kernels/device_scan/device_tuning.h"
 #include "kernels/gpu_bytes/gpu_bytes.h"
+#include "kernels/tuning/device_tuning.h"
 #include "shard/device/device_graph.h"
 #include "shard/device/device_row_queues.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/host/list_pick.h"
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 // How many of a list's rows are in the range; those go to `to`, unless that is NULL.
 static size_t pick(const uint64_t *list, size_t count, uint32_t first_row, uint64_t num_rows,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a span's lists (shard_span.h) is one shard's.
+// What of a span's lists (assignment.h) is one shard's.
 #ifndef BITSWEEP_SHARD_LIST_PICK_H
 #define BITSWEEP_SHARD_LIST_PICK_H
 

@@ -14,7 +14,7 @@
 #include "shard/host/list_tables.h"
 #include "shard/host/shard_scan.h"
 #include "shard/lists/coarse_search.h"
-#include "shard/lists/list_groups.h"
+#include "shard/scan/work.h"
 
 // Scratch, kept from batch to batch; {0} is a valid empty one.
 struct bsw_list_scan_scratch {

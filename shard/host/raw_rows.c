@@ -9,8 +9,8 @@
 #include "common/base/memory.h"
 #include "common/codes/code_layout.h"
 #include "common/files/shard_file.h"
-#include "common/job/mapped_files.h"
-#include "common/rows/source_name.h"
+#include "common/job/stop_signal.h"
+#include "common/rows/vectors.h"
 
 #define LINE_BYTES 64
 // Linux reads no more at once than a disk has as its read-ahead, 128 KiB if nobody says otherwise.

@@ -58,7 +58,7 @@ void bsw_scan_workspace_init(struct bsw_scan_workspace *workspace, enum bsw_cpu_
 void bsw_scan_workspace_deinit(struct bsw_scan_workspace *workspace);
 
 // Candidates of some queries in one shard: query q has items [q * keep, q * keep + counts[q]),
-// descending in the total order (common/codes/result_order.h).
+// descending in the total order (common/codes/metric.h).
 struct bsw_candidate_lists {
     size_t num_queries, keep;
     struct bsw_buffer items;  // uint64_t [num_queries][keep]

@@ -3,7 +3,7 @@
 // fails. What is said to be in the file is, memory is bounded by its size, and nothing stays open.
 // libhdf5 itself and damage of whole files: unit/test_hdf5_source.
 #include "common/codes/code_layout.h"
-#include "common/rows/hdf5_source.h"
+#include "common/rows/vectors.h"
 #include "tests/fuzz/hdf5_stand_in.h"
 
 #include <fcntl.h>

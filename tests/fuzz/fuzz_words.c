@@ -8,9 +8,9 @@
 #include "common/files/index_manifest.h"
 #include "common/rows/synth.h"
 #include "coordinator/job/option_table.h"
-#include "kernels/device_scan/device_tuning.h"
 #include "kernels/rbe/rbe_model_file.h"
-#include "kernels/scan_tuning.h"
+#include "kernels/tuning/device_tuning.h"
+#include "kernels/tuning/scan_tuning.h"
 #include "shard/codecs/codec.h"
 #include "tests/fuzz/harness.h"
 

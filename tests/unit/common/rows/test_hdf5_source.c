@@ -232,21 +232,22 @@ UNIT_TEST(what_cannot_be_used_is_refused_with_its_cause)
         const char *dataset;
         enum bsw_status status;
         const char *text;
-    } cases[] = {{"double", BSW_ERROR_BAD_DATA, "type float64: "},
-                 {"reversed", BSW_ERROR_BAD_DATA, "type float32 (big endian): "},
-                 {"int32", BSW_ERROR_BAD_DATA, "type int32: "},
-                 {"bits", BSW_ERROR_BAD_DATA, "type bool or enum"},
-                 {"line", BSW_ERROR_BAD_DATA, "the number of axes is 1"},
-                 {"outside", BSW_ERROR_BAD_DATA, "lie in other files"},
-                 {"empty", BSW_ERROR_BAD_DATA, "0 x 23: empty"},
-                 {"elsewhere", BSW_ERROR_BAD_DATA, "an external link"},
-                 {"packed", BSW_ERROR_BAD_DATA, "`h5repack -f NONE -l CONTI IN OUT` makes"},
-                 {"compact", BSW_ERROR_BAD_DATA, "`h5repack -f NONE -l CONTI IN OUT` makes"},
-                 {"hole", BSW_ERROR_BAD_DATA, "are in chunks"},
-                 {"unwritten", BSW_ERROR_BAD_DATA, "but 0 bytes"},
-                 {"wide", BSW_ERROR_BAD_DATA, "65537 dims"},
-                 {"nothing", BSW_ERROR_USAGE, "no dataset 'nothing'; the file has: bits, compact, double"},
-                 {"", BSW_ERROR_USAGE, "no dataset 'train'"}};
+    } cases[] = {
+        {"double", BSW_ERROR_BAD_DATA, "type float64: "},
+        {"reversed", BSW_ERROR_BAD_DATA, "type float32 (big endian): "},
+        {"int32", BSW_ERROR_BAD_DATA, "type int32: "},
+        {"bits", BSW_ERROR_BAD_DATA, "type bool or enum"},
+        {"line", BSW_ERROR_BAD_DATA, "the number of axes is 1"},
+        {"outside", BSW_ERROR_BAD_DATA, "lie in other files"},
+        {"empty", BSW_ERROR_BAD_DATA, "0 x 23: empty"},
+        {"elsewhere", BSW_ERROR_BAD_DATA, "an external link"},
+        {"packed", BSW_ERROR_BAD_DATA, "`h5repack -f NONE -l CONTI IN OUT` makes"},
+        {"compact", BSW_ERROR_BAD_DATA, "`h5repack -f NONE -l CONTI IN OUT` makes"},
+        {"hole", BSW_ERROR_BAD_DATA, "are in chunks"},
+        {"unwritten", BSW_ERROR_BAD_DATA, "but 0 bytes"},
+        {"wide", BSW_ERROR_BAD_DATA, "65537 dims"},
+        {"nothing", BSW_ERROR_USAGE, "no dataset 'nothing'; the file has: bits, compact, double"},
+        {"", BSW_ERROR_USAGE, "no dataset 'train'"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         refuse("bad.hdf5", cases[i].dataset, cases[i].status, cases[i].text);
     write_test_file("text.hdf5", "no such thing", 13);

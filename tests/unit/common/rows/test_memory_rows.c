@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a caller as a source: what is read, what is refused, who sees them.
-#include "common/rows/memory_rows.h"
+#include "common/rows/vectors.h"
 
 #include <pthread.h>
 #include <string.h>
