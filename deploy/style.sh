@@ -221,7 +221,7 @@ common/rows: common/base common/job common/codes
 common/files: common/base common/job common/codes common/rows
 common/net: common/base common/job common/device
 kernels: common/base common/codes common/rows common/files
-shard/seam: common kernels shard/codecs shard/lists
+shard/seam: common kernels shard/codecs shard/lists shard/scan
 shard/codecs: common kernels shard/lists
 shard/scan: common shard/lists
 shard/host: common kernels shard/seam shard/codecs shard/lists shard/scan

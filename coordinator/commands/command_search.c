@@ -136,20 +136,20 @@ static void tell_device(struct bsw_facts *facts, const struct bsw_device_report 
     bsw_fact_text(facts, "name", d->name, NULL);
     bsw_fact_text(facts, "note", d->note[0] ? d->note : NULL, NULL);
     bsw_fact_integer(facts, "used_bytes", d->used_bytes, NULL);
-    bsw_fact_integer(facts, "copied_bytes", d->figures.counts.copied_bytes, NULL);
-    bsw_fact_integer(facts, "samples", d->figures.counts.num_samples, NULL);
-    bsw_fact_integer(facts, "segments", d->figures.counts.num_segments, NULL);
-    bsw_fact_integer(facts, "overflows", d->figures.counts.num_overflows, NULL);
-    bsw_fact_integer(facts, "shorts", d->figures.counts.num_shorts, NULL);
-    bsw_fact_integer(facts, "hits", d->figures.counts.num_hits, NULL);
-    bsw_fact_integer(facts, "launches", d->figures.counts.num_launches, NULL);
-    bsw_fact_integer(facts, "waits", d->figures.counts.num_waits, NULL);
-    bsw_fact_integer(facts, "graphs", d->figures.counts.num_graphs, NULL);
-    bsw_fact_text(facts, "graphs_note", d->figures.graph_note[0] ? d->figures.graph_note : NULL,
+    bsw_fact_integer(facts, "copied_bytes", d->counts.copied_bytes, NULL);
+    bsw_fact_integer(facts, "samples", d->counts.num_samples, NULL);
+    bsw_fact_integer(facts, "segments", d->counts.num_segments, NULL);
+    bsw_fact_integer(facts, "overflows", d->counts.num_overflows, NULL);
+    bsw_fact_integer(facts, "shorts", d->counts.num_shorts, NULL);
+    bsw_fact_integer(facts, "hits", d->counts.num_hits, NULL);
+    bsw_fact_integer(facts, "launches", d->counts.num_launches, NULL);
+    bsw_fact_integer(facts, "waits", d->counts.num_waits, NULL);
+    bsw_fact_integer(facts, "graphs", d->counts.num_graphs, NULL);
+    bsw_fact_text(facts, "graphs_note", d->counts.graph_note[0] ? d->counts.graph_note : NULL,
                   NULL);
-    bsw_fact_integer(facts, "raw_bytes", d->figures.raw_bytes, NULL);
-    bsw_fact_integer(facts, "gathered_bytes", d->figures.gathered_bytes, NULL);
-    bsw_fact_integer(facts, "batch_allocations", d->figures.batch_allocations, NULL);
+    bsw_fact_integer(facts, "raw_bytes", d->counts.raw_bytes, NULL);
+    bsw_fact_integer(facts, "gathered_bytes", d->counts.gathered_bytes, NULL);
+    bsw_fact_integer(facts, "batch_allocations", d->counts.num_allocations, NULL);
     bsw_facts_close(facts);
 }
 
@@ -188,7 +188,7 @@ static void say_devices(struct bsw_facts *facts, const struct bsw_search *search
         char device[96], used[32], copied[32];
         snprintf(device, sizeof device, "%s %s", d->label, d->name);
         bsw_format_bytes((double)d->used_bytes, used, sizeof used);
-        bsw_format_bytes((double)d->figures.counts.copied_bytes, copied, sizeof copied);
+        bsw_format_bytes((double)d->counts.copied_bytes, copied, sizeof copied);
         bsw_facts_say(facts, "  %4d  %-36s %11s  %16s\n", rank, device, used, copied);
     }
 }
@@ -209,7 +209,7 @@ static void tell_ranks(struct bsw_facts *facts, const struct bsw_search *search,
     bsw_fact_text(facts, "link_note", search->link_note, NULL);
     for (int rank = 0; rank < num_ranks; rank++) {
         const char *note = search->ranks[rank].device.note;
-        const char *graph_note = search->ranks[rank].device.figures.graph_note;
+        const char *graph_note = search->ranks[rank].device.counts.graph_note;
         if (note[0]) bsw_facts_say(facts, "rank %d is on its CPU: %s\n", rank, note);
         if (graph_note[0])
             bsw_facts_say(facts, "rank %d does without graphs: %s\n", rank, graph_note);

@@ -87,7 +87,7 @@ struct bsw_device_report {
     char label[24], name[64];         // "cpu" and "" without one
     char note[BSW_DEVICE_NOTE_BYTES]; // why `auto` has left a device alone
     uint64_t used_bytes;
-    struct bsw_service_figures figures;
+    struct bsw_scan_counts counts;
 };
 
 // What each rank reports of a run; times and bytes are those of an average pass.

@@ -4,7 +4,7 @@
 
 #include "common/codes/metric.h"
 #include "shard/assignment.h"
-#include "shard/host/list_pick.h"
+#include "shard/scan/candidate_lists.h"
 #include "unit_test.h"
 
 enum { NUM_SHARDS = 6 };

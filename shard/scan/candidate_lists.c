@@ -1,7 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shard/host/list_pick.h"
+#include "shard/scan/candidate_lists.h"
 
 #include "common/codes/metric.h"
+
+void bsw_candidate_lists_deinit(struct bsw_candidate_lists *lists)
+{
+    bsw_buffer_deinit(&lists->items);
+    bsw_buffer_deinit(&lists->counts);
+}
+
+enum bsw_status bsw_candidate_lists_reserve(struct bsw_candidate_lists *lists, size_t num_queries,
+                                            size_t keep, struct bsw_error *err)
+{
+    size_t bytes;
+    if (!bsw_multiply_size(num_queries * sizeof(uint64_t), keep, &bytes))
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many", keep);
+    lists->num_queries = num_queries;
+    lists->keep = keep;
+    BSW_TRY(bsw_buffer_reserve(&lists->items, bytes, err));
+    return bsw_buffer_reserve(&lists->counts, num_queries * sizeof(size_t), err);
+}
 
 // How many of a list's rows are in the range; those go to `to`, unless that is NULL.
 static size_t pick(const uint64_t *list, size_t count, uint32_t first_row, uint64_t num_rows,

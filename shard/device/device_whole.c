@@ -1,27 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A batch of queries over a span on a device, a group of them at a time: codes through the kernels,
-// block by block where they are the host's, to sorted lists.
+// Whole shards on a device: codes of a span through the kernels, segment by segment, block by block
+// where they are the host's.
 //
 // Where all codes are on the device a span's bundles are numbered through, and a segment that goes
 // over the end of a shard is a launch for each. Else its shards take turns, each adding to the
 // lists of those before.
-#include <string.h>
-
-#include "common/base/clock.h"
-#include "common/base/memory.h"
 #include "common/device/device_phase.h"
 #include "kernels/gpu_bytes/gpu_bytes.h"
 #include "kernels/tuning/device_tuning.h"
 #include "shard/device/device_graph.h"
 #include "shard/device/device_row_queues.h"
-
-// A scan that was begun: what its group points to, and when.
-struct bsw_device_begun {
-    struct bsw_device_group group;
-    struct bsw_device_span span;
-    struct bsw_query_batch batch;
-    double started;
-};
 
 static int is_matrix(const struct bsw_device_plan *plan, enum bsw_scan_kind kind,
                      size_t num_queries)
@@ -44,10 +32,12 @@ static int takes_stage(const struct bsw_device_group *group, enum bsw_scan_kind 
             plan->layout.padded_dims >= bsw_device_tuning_current()->progressive_from_dims);
 }
 
-static void choose_scan(struct bsw_device_group *group, enum bsw_scan_kind kind, size_t num_queries)
+static enum bsw_scan_kind choose(struct bsw_device_group *group, size_t num_queries)
 {
     const struct bsw_device_plan *plan = &group->engine->plan;
-    if (plan->product) return;
+    enum bsw_scan_kind kind = group->task.workspace->scan;
+    group->has_queues = group->task.workspace->queue.length > 0;
+    if (plan->product) return BSW_SCAN_TABLES;
     if (plan->keys == BSW_DEVICE_KEYS_WHOLE) kind = BSW_SCAN_MATRIX; // the only one of bytes
     group->is_matrix = is_matrix(plan, kind, num_queries);
     group->is_staged = takes_stage(group, kind);
@@ -55,6 +45,9 @@ static void choose_scan(struct bsw_device_group *group, enum bsw_scan_kind kind,
     group->stage_run = (struct bsw_device_stage_run){.is_always = bsw_scan_is_progressive(kind),
                                                      .words = plan->layout.padded_dims / 32,
                                                      .stage_words = plan->stage_dims / 32};
+    return group->is_staged   ? BSW_SCAN_PROGRESSIVE_MATRIX
+           : group->is_matrix ? BSW_SCAN_MATRIX
+                              : BSW_SCAN_PLANES;
 }
 
 // ---- codes through the kernels ----
@@ -248,20 +241,12 @@ static enum bsw_status scan_bundles(struct bsw_device_group *group, struct bsw_e
     return BSW_OK;
 }
 
-// ---- lists ----
+// ---- a group ----
 
 // Where the host decides nothing between segments.
 static int may_scan_ahead(const struct bsw_device_group *group)
 {
     return !group->is_staged && !group->has_queues && group->is_resident;
-}
-
-static enum bsw_status sort_lists(struct bsw_device_group *group, struct bsw_error *err)
-{
-    struct bsw_device_engine *engine = group->engine;
-    if (group->run.is_sorted) return BSW_OK;
-    return bsw_device_list_run_sort(&group->run, engine->queries.data + engine->plan.queries.sort,
-                                    err);
 }
 
 // All of a group that the host does not look at in between. Lists that overflow are sorted for
@@ -272,179 +257,39 @@ static enum bsw_status queue_ahead(struct bsw_device_group *group, struct bsw_er
     BSW_TRY(bsw_device_group_upload(group, err));
     BSW_TRY(
         bsw_device_list_run_queue_ahead(&group->run, group->num_bundles, launch_scan, &scan, err));
-    return sort_lists(group, err);
+    return bsw_device_group_sort(group, err);
 }
 
-// As far as goes without the host.
-static enum bsw_status begin_group(struct bsw_device_group *group, const uint32_t *limits,
-                                   struct bsw_error *err)
+static enum bsw_status begin(struct bsw_device_group *group, struct bsw_error *err)
 {
-    bsw_device_group_point(group);
-    bsw_device_list_run_begin(&group->run);
     if (group->has_queues) BSW_TRY(bsw_device_row_queues_begin(&group->run, err));
-    BSW_TRY(bsw_device_group_stage(group, limits, err));
+    BSW_TRY(bsw_device_group_stage(group, err));
     group->is_sorted = may_scan_ahead(group);
     if (!group->is_sorted) return bsw_device_group_upload(group, err);
     return bsw_device_graphs_queue(group, queue_ahead, err);
 }
 
-static enum bsw_status end_scan(struct bsw_device_group *group, const uint32_t *limits,
-                                struct bsw_error *err)
+static enum bsw_status end_scan(struct bsw_device_group *group, struct bsw_error *err)
 {
     int is_whole;
     if (!may_scan_ahead(group)) return scan_bundles(group, err);
     BSW_TRY(bsw_device_list_run_end_ahead(&group->run, &is_whole, err));
     if (is_whole) return BSW_OK;
-    const struct bsw_device_list_run ahead = group->run;
-    group->is_sorted = 0;
-    group->scanned += ahead.scanned;
-    bsw_device_list_run_begin(&group->run);
-    group->run.num_overflows = ahead.num_overflows;
-    group->run.num_shorts = ahead.num_shorts;
-    group->run.num_waits = ahead.num_waits;
-    group->run.hits = ahead.hits;
-    BSW_TRY(bsw_device_group_send(group, limits, err));
+    group->scanned += group->run.scanned;
+    BSW_TRY(bsw_device_group_begin_again(group, err));
     return scan_bundles(group, err);
 }
 
-// The rest, after begin_group. items: of the group, on the host; not where lists stay on the
-// device.
-static enum bsw_status end_group(struct bsw_device_group *group, const uint32_t *limits,
-                                 struct bsw_device_kept_span *kept, uint64_t *items, size_t *counts,
-                                 struct bsw_error *err)
+static enum bsw_status end(struct bsw_device_group *group, struct bsw_error *err)
 {
-    struct bsw_device_engine *engine = group->engine;
-    struct bsw_device_list_run *run = &group->run;
     struct bsw_device_stage_run stage_run = group->stage_run; // as it begins
-    enum bsw_status status = end_scan(group, limits, err);
+    enum bsw_status status = end_scan(group, err);
     end_part(group);
     group->stopped += group->stage_run.stopped;
     group->stage_run = stage_run;
-    group->scanned += run->scanned;
-    engine->counts.num_samples += run->num_samples;
-    engine->counts.num_segments += run->num_segments;
-    engine->counts.num_overflows += run->num_overflows;
-    engine->counts.num_waits += run->num_waits;
-    engine->counts.num_shorts += run->num_shorts;
-    engine->counts.num_hits += run->hits;
-    BSW_TRY(status);
-    BSW_TRY(bsw_device_group_count_entries(group, err));
-    for (size_t q = 0; q < group->num_queries; q++) counts[q] = run->counts[q];
-    if (!group->is_sorted) BSW_TRY(sort_lists(group, err));
-    if (kept) return bsw_device_kept_add(kept, &run->lists, run->counts, err);
-    return bsw_device_list_run_fetch(run, items, err);
+    group->scanned += group->run.scanned;
+    group->num_row_pairs += group->num_rows * (uint64_t)group->num_queries;
+    return status;
 }
 
-static void count_work(const struct bsw_device_group *group, size_t num_queries, double started,
-                       struct bsw_scan_workspace *workspace)
-{
-    const struct bsw_device_plan *plan = &group->engine->plan;
-    workspace->used = plan->product      ? BSW_SCAN_TABLES
-                      : group->is_staged ? BSW_SCAN_PROGRESSIVE_MATRIX
-                      : group->is_matrix ? BSW_SCAN_MATRIX
-                                         : BSW_SCAN_PLANES;
-    workspace->num_stopped += group->stopped;
-    workspace->scanned_bytes +=
-        group->scanned * bsw_device_bundle_bytes(&plan->layout, plan->keys, plan->stage_dims > 0);
-    workspace->num_pairs += group->num_rows * num_queries;
-    workspace->scan_seconds += bsw_clock_seconds() - started;
-}
-
-static void add_up(struct bsw_device_group *group)
-{
-    const struct bsw_device_span *span = group->span;
-    group->is_resident = 1;
-    for (size_t s = 0; s < span->num_shards; s++) {
-        const struct bsw_device_shard *shard = span->shards[s];
-        group->num_bundles += shard->num_bundles;
-        group->num_rows += (size_t)shard->host->shape.num_rows;
-        group->is_resident &= shard->resident.num_bundles == shard->num_bundles;
-    }
-}
-
-static void init_group(struct bsw_device_engine *engine, const struct bsw_device_span *span,
-                       const struct bsw_query_range *queries, size_t keep, int is_kept,
-                       const struct bsw_scan_workspace *workspace, struct bsw_device_group *group)
-{
-    size_t num_queries = queries->num_queries, most = engine->plan.group_queries;
-    *group = (struct bsw_device_group){.engine = engine,
-                                       .span = span,
-                                       .layout = &engine->plan.layout,
-                                       .batch = queries->batch,
-                                       .first_query = queries->first_query,
-                                       .num_queries = num_queries < most ? num_queries : most,
-                                       .has_queues = workspace->queue.length > 0,
-                                       .run = {.device = engine->device,
-                                               .blocks = &engine->transfer,
-                                               .fetched = engine->list_counts}};
-    add_up(group);
-    group->run.keep = keep < group->num_rows ? keep : group->num_rows;
-    group->run.answers = is_kept ? NULL : engine->answers;
-    choose_scan(group, workspace->scan, group->num_queries);
-}
-
-enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
-                                     const struct bsw_device_span *span,
-                                     const struct bsw_query_range *queries, const uint32_t *limits,
-                                     size_t keep, struct bsw_scan_workspace *workspace,
-                                     struct bsw_device_kept_span *kept,
-                                     struct bsw_candidate_lists *out, struct bsw_error *err)
-{
-    double started = bsw_clock_seconds();
-    size_t num_queries = queries->num_queries, most = engine->plan.group_queries;
-    struct bsw_device_group group;
-    init_group(engine, span, queries, keep, kept != NULL, workspace, &group);
-    size_t stride = kept ? 0 : group.run.keep; // of lists on the host
-    BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, stride, err));
-    uint64_t *items = (uint64_t *)(void *)out->items.data;
-    if (kept) kept->num_queries = 0;
-    size_t *counts = (size_t *)(void *)out->counts.data;
-    for (size_t done = 0; done < num_queries; done += most) {
-        group.first_query = queries->first_query + done;
-        group.num_queries = num_queries - done < most ? num_queries - done : most;
-        const uint32_t *own = limits ? limits + done : NULL;
-        BSW_TRY(begin_group(&group, own, err));
-        BSW_TRY(end_group(&group, own, kept, items + done * stride, counts + done, err));
-    }
-    count_work(&group, num_queries, started, workspace);
-    return BSW_OK;
-}
-
-// ---- in two steps ----
-
-enum bsw_status bsw_device_span_begin(struct bsw_device_engine *engine,
-                                      const struct bsw_device_span *span,
-                                      const struct bsw_query_range *queries, size_t keep,
-                                      const struct bsw_scan_workspace *workspace, int *is_begun,
-                                      struct bsw_error *err)
-{
-    struct bsw_device_begun *begun = engine->begun;
-    *is_begun = 0;
-    if (!begun) BSW_TRY(bsw_allocate_zero(&engine->begun, 1, sizeof *begun, "a scan", err));
-    begun = engine->begun;
-    begun->started = bsw_clock_seconds();
-    begun->span = *span;
-    begun->batch = *queries->batch;
-    const struct bsw_query_range own = {&begun->batch, queries->first_query, queries->num_queries};
-    init_group(engine, &begun->span, &own, keep, 1, workspace, &begun->group);
-    if (!may_scan_ahead(&begun->group) || begun->group.num_queries < queries->num_queries ||
-        queries->num_queries == 0)
-        return BSW_OK;
-    *is_begun = 1;
-    return begin_group(&begun->group, NULL, err);
-}
-
-enum bsw_status bsw_device_span_end(struct bsw_device_engine *engine,
-                                    struct bsw_device_kept_span *kept,
-                                    struct bsw_scan_workspace *workspace,
-                                    struct bsw_candidate_lists *out, struct bsw_error *err)
-{
-    struct bsw_device_begun *begun = engine->begun;
-    size_t num_queries = begun->group.num_queries;
-    if (!out) return bsw_device_wait(engine->device, BSW_QUEUE_SCAN, "scan", err);
-    BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, 0, err));
-    kept->num_queries = 0;
-    BSW_TRY(end_group(&begun->group, NULL, kept, NULL, (size_t *)(void *)out->counts.data, err));
-    count_work(&begun->group, num_queries, begun->started, workspace);
-    return BSW_OK;
-}
+const struct bsw_device_maker bsw_device_whole = {.choose = choose, .begin = begin, .end = end};

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "common/base/arithmetic.h"
-#include "shard/device/device_list_batch.h"
 #include "shard/host/list_scan.h"
 
 enum { LISTS = 9 };
@@ -98,29 +97,41 @@ static void open_lists(const struct scan_case *scan, const struct lists_case *wi
                          bsw_device_plan_bytes(&out->engine.plan));
 }
 
+static struct bsw_device_task task_of(struct scan_case *scan,
+                                      const struct bsw_device_shard *const *shard,
+                                      const struct bsw_list_choice *choice, size_t keep)
+{
+    return (struct bsw_device_task){.maker = &bsw_device_items,
+                                    .span = {shard, 1},
+                                    .queries = {&scan->batch, 0, QUERIES},
+                                    .choice = choice,
+                                    .keep = keep,
+                                    .workspace = &scan->workspace};
+}
+
 // As the CPU finds them; what was looked at is counted alike.
 static void check_batch(struct scan_case *scan, struct on_device *on,
                         const struct bsw_list_choice *choice, const uint32_t *limits, size_t keep)
 {
     struct bsw_candidate_lists expected = {0}, found = {0};
-    struct bsw_list_scan_scratch scratch = {0};
-    const struct bsw_query_range queries = {&scan->batch, 0, QUERIES};
-    uint64_t num_pairs = 0, before = scan->workspace.num_pairs;
-    assert_ok(bsw_list_scan(&scan->host, choice, &queries, 0, limits, keep, &scratch,
-                            &scan->workspace, &expected, &err),
+    struct bsw_list_groups groups = {0};
+    const struct bsw_device_shard *shard = &on->shard;
+    struct bsw_device_task task = task_of(scan, &shard, choice, keep);
+    uint64_t num_pairs = 0, num_expected = 0, before = scan->workspace.num_pairs;
+    task.limits = limits;
+    assert_ok(bsw_list_scan(&scan->host, choice, &task.queries, 0, limits, keep, &groups,
+                            &scan->workspace, &num_expected, &expected, &err),
               &err);
     uint64_t num_rows = scan->workspace.num_pairs - before;
     uint64_t allocations = bsw_device_num_allocations(on->device);
-    assert_ok(bsw_device_list_batch_scan(&on->engine, &on->shard, choice, &queries, 0, limits, keep,
-                                         &scan->workspace, &num_pairs, NULL, &found, &err),
-              &err);
+    assert_ok(bsw_device_scan(&on->engine, &task, &found, &num_pairs, &err), &err);
     assert_same_lists(&expected, &found);
-    assert_int_equal(num_pairs, scratch.num_pairs);
+    assert_int_equal(num_pairs, num_expected);
     assert_int_equal(scan->workspace.num_pairs - before, 2 * num_rows);
     assert_int_equal(bsw_device_num_allocations(on->device), allocations);
     bsw_candidate_lists_deinit(&expected);
     bsw_candidate_lists_deinit(&found);
-    bsw_list_scan_scratch_deinit(&scratch);
+    bsw_list_groups_deinit(&groups);
 }
 
 static void open_lists_case(const char *file, int is_float, struct scan_case *scan)
@@ -271,12 +282,11 @@ UNIT_TEST(candidates_may_stay)
     static const struct lists_case cases[] = {{.keep = 30}, {.keep = 300, .max_queries = 4}};
     static const struct bsw_shard_range whole = {0, 1};
     struct bsw_candidate_lists expected = {0}, found = {0};
-    struct bsw_list_scan_scratch scratch = {0};
+    struct bsw_list_groups groups = {0};
     struct scan_case scan;
     struct chosen chosen;
     open_lists_case(NULL, 1, &scan);
     choose(1, &chosen);
-    const struct bsw_query_range queries = {&scan.batch, 0, QUERIES};
     for (size_t i = 0; i < 2; i++) {
         const struct bsw_device_kept_needs needs = {&scan.host.shape, &whole, 1, QUERIES,
                                                     cases[i].keep};
@@ -286,14 +296,14 @@ UNIT_TEST(candidates_may_stay)
         assert_ok(bsw_device_kept_open(on.device, &needs, &kept, &err), &err);
         for (int is_all = 0; is_all < 2; is_all++) {
             const struct bsw_list_choice *choice = is_all ? NULL : &chosen.choice;
+            const struct bsw_device_shard *shard = &on.shard;
+            struct bsw_device_task task = task_of(&scan, &shard, choice, needs.keep);
             uint64_t num_pairs = 0;
-            assert_ok(bsw_list_scan(&scan.host, choice, &queries, 0, NULL, needs.keep, &scratch,
-                                    &scan.workspace, &expected, &err),
+            task.kept = &kept.spans[0];
+            assert_ok(bsw_list_scan(&scan.host, choice, &task.queries, 0, NULL, needs.keep, &groups,
+                                    &scan.workspace, &num_pairs, &expected, &err),
                       &err);
-            assert_ok(bsw_device_list_batch_scan(&on.engine, &on.shard, choice, &queries, 0, NULL,
-                                                 needs.keep, &scan.workspace, &num_pairs,
-                                                 &kept.spans[0], &found, &err),
-                      &err);
+            assert_ok(bsw_device_scan(&on.engine, &task, &found, NULL, &err), &err);
             for (size_t q = 0; q < QUERIES; q++)
                 assert_int_equal(((const size_t *)(const void *)found.counts.data)[q],
                                  ((const size_t *)(const void *)expected.counts.data)[q]);
@@ -304,7 +314,7 @@ UNIT_TEST(candidates_may_stay)
     }
     bsw_candidate_lists_deinit(&expected);
     bsw_candidate_lists_deinit(&found);
-    bsw_list_scan_scratch_deinit(&scratch);
+    bsw_list_groups_deinit(&groups);
     close_case(&scan);
 }
 
@@ -333,65 +343,51 @@ static void check_forgotten(const struct on_device *on, int expected)
 static void scan_to_stay(struct scan_case *scan, struct on_device *on, const struct chosen *chosen,
                          struct bsw_device_kept_span *kept, size_t keep)
 {
-    const struct bsw_query_range queries = {&scan->batch, 0, QUERIES};
+    const struct bsw_device_shard *shard = &on->shard;
+    struct bsw_device_task task = task_of(scan, &shard, &chosen->choice, keep);
     struct bsw_candidate_lists found = {0};
-    uint64_t num_pairs = 0;
-    assert_ok(bsw_device_list_batch_scan(&on->engine, &on->shard, &chosen->choice, &queries, 0,
-                                         NULL, keep, &scan->workspace, &num_pairs, kept, &found,
-                                         &err),
-              &err);
+    task.kept = kept;
+    assert_ok(bsw_device_scan(&on->engine, &task, &found, NULL, &err), &err);
     bsw_candidate_lists_deinit(&found);
-}
-
-// The range's batch may go when it has been begun, but not what that points to.
-static int begin(struct scan_case *scan, struct on_device *on, const struct chosen *chosen,
-                 size_t keep, uint64_t *num_pairs)
-{
-    struct bsw_query_batch batch = scan->batch;
-    const struct bsw_query_range queries = {&batch, 0, QUERIES};
-    int is_begun;
-    assert_ok(bsw_device_list_batch_begin(&on->engine, &on->shard, &chosen->choice, &queries, 0,
-                                          keep, num_pairs, &is_begun, &err),
-              &err);
-    memset(&batch, 0, sizeof batch);
-    return is_begun;
 }
 
 static void check_begun(struct scan_case *scan, struct on_device *on, const struct begun_case *what,
                         struct bsw_device_kept_span *kept)
 {
-    const struct bsw_query_range queries = {&scan->batch, 0, QUERIES};
     const size_t keep = what->with.keep;
+    const struct bsw_device_shard *shard = &on->shard;
     struct bsw_candidate_lists before = {0}, next = {0}, found = {0};
-    struct bsw_list_scan_scratch scratch = {0};
+    struct bsw_list_groups groups = {0};
     struct chosen first, second;
-    uint64_t num_pairs = 0;
+    uint64_t num_pairs = 0, num_expected = 0;
     choose(1, &first);
     choose(1, &second);
     for (uint32_t q = 0; q < QUERIES; q++) second.counts[q] = LISTS - q % LISTS;
-    bsw_list_scan(&scan->host, &first.choice, &queries, 0, NULL, keep, &scratch, &scan->workspace,
-                  &before, &err);
-    scratch.num_pairs = 0;
-    bsw_list_scan(&scan->host, &second.choice, &queries, 0, NULL, keep, &scratch, &scan->workspace,
-                  &next, &err);
+    struct bsw_device_task task = task_of(scan, &shard, &second.choice, keep);
+    task.kept = kept;
+    bsw_list_scan(&scan->host, &first.choice, &task.queries, 0, NULL, keep, &groups,
+                  &scan->workspace, &num_expected, &before, &err);
+    num_expected = 0;
+    bsw_list_scan(&scan->host, &second.choice, &task.queries, 0, NULL, keep, &groups,
+                  &scan->workspace, &num_expected, &next, &err);
     scan_to_stay(scan, on, &first, kept, keep);
     forget_counts(on);
-    assert_true(begin(scan, on, &second, keep, &num_pairs));
+    assert_ok(bsw_device_scan_begin(&on->engine, &task, &err), &err);
     check_forgotten(on, !what->waits);
     check_kept(scan, on, kept, &before);
     check_forgotten(on, !what->waits);
-    assert_ok(bsw_device_list_batch_end(&on->engine, kept, &scan->workspace, &found, &err), &err);
+    assert_ok(bsw_device_scan_end(&on->engine, &found, &num_pairs, &err), &err);
     check_kept(scan, on, kept, &next);
-    assert_int_equal(num_pairs, scratch.num_pairs);
+    assert_int_equal(num_pairs, num_expected);
     // Begun and not wanted any more.
-    assert_true(begin(scan, on, &second, keep, &num_pairs));
-    assert_ok(bsw_device_list_batch_end(&on->engine, kept, &scan->workspace, NULL, &err), &err);
+    assert_ok(bsw_device_scan_begin(&on->engine, &task, &err), &err);
+    assert_ok(bsw_device_scan_end(&on->engine, NULL, NULL, &err), &err);
     scan_to_stay(scan, on, &first, kept, keep);
     check_kept(scan, on, kept, &before);
     bsw_candidate_lists_deinit(&before);
     bsw_candidate_lists_deinit(&next);
     bsw_candidate_lists_deinit(&found);
-    bsw_list_scan_scratch_deinit(&scratch);
+    bsw_list_groups_deinit(&groups);
 }
 
 // When candidates of the scan before are taken, the device has done nothing yet for the one that
@@ -427,18 +423,11 @@ UNIT_TEST(a_scan_may_be_begun_beside_candidates)
             close_case(&scan);
             continue;
         }
-        if (what.with.max_queries > 0) {
-            struct chosen chosen;
-            uint64_t num_pairs = 0;
-            choose(1, &chosen);
-            assert_false(begin(&scan, &on, &chosen, keep, &num_pairs));
-        } else {
-            assert_ok(bsw_device_kept_open(on.device, &needs, &kept, &err), &err);
-            check_begun(&scan, &on, &what, &kept.spans[0]);
-            bsw_device_kept_close(&kept);
-            assert_int_equal(counts->num_overflows > 0, what.file != NULL);
-            assert_int_equal(counts->copied_bytes > 0, what.with.is_streamed);
-        }
+        assert_ok(bsw_device_kept_open(on.device, &needs, &kept, &err), &err);
+        check_begun(&scan, &on, &what, &kept.spans[0]);
+        bsw_device_kept_close(&kept);
+        assert_int_equal(counts->num_overflows > 0, what.file != NULL);
+        assert_int_equal(counts->copied_bytes > 0, what.with.is_streamed);
         close_on_device(&on);
         close_case(&scan);
     }
