@@ -120,6 +120,8 @@ uint64_t bsw_assignment_coverage(const struct bsw_assignment *table,
     return rows;
 }
 
+// ---- spans ----
+
 static int is_same_rank(const struct bsw_assignment *table, uint32_t a, uint32_t b)
 {
     for (uint32_t slice = 0; slice < table->num_slices; slice++) {

@@ -184,6 +184,8 @@ enum bsw_status bsw_bench_point_run(struct bsw_bench_point *point,
     return status;
 }
 
+// ---- the corpus ----
+
 // Clusters and a spectrum as SIFT's, so that scans that leave rows out find some to leave out.
 #define NUM_CLUSTERS  1000
 #define SPECTRUM_TEXT "0.625"
@@ -255,6 +257,8 @@ enum bsw_status bsw_bench_corpus_make(const struct bsw_bench_corpus_options *opt
     status = bsw_manifest_share(transport, &message, &out->manifest, err);
     return bsw_transport_agree(transport, status, err);
 }
+
+// ---- groups of ranks ----
 
 // What members have counted, for those who waited.
 struct counts {

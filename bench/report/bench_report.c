@@ -11,6 +11,10 @@
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
 
+#if defined(BITSWEEP_HAVE_MPI)
+#include <mpi.h>
+#endif
+
 #define ERRORS_WIDTH 8
 #define JSON_FORM    (JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9))
 #define TEXT_BYTES   512
@@ -363,6 +367,8 @@ enum bsw_status bsw_bench_report_close(struct bsw_bench_report *report, enum bsw
     return measured != BSW_OK ? measured : bsw_transport_agree(report->transport, status, err);
 }
 
+// ---- times ----
+
 #define LEAST_SECONDS 0.0002
 #define MOST_CALLS    1e6
 
@@ -396,9 +402,7 @@ void bsw_bench_take_turns(const struct bsw_bench_options *options, bsw_bench_clo
     for (size_t i = 0; i < num_runs; i++) runs[i].seconds = bsw_median(seconds[i], options->repeat);
 }
 
-#if defined(BITSWEEP_HAVE_MPI)
-#include <mpi.h>
-#endif
+// ---- the environment ----
 
 #include "common/base/process.h"
 #include "common/net/nccl_library.h"

@@ -373,6 +373,8 @@ void bsw_temporaries_remove(void)
     }
 }
 
+// ---- JSON ----
+
 #define MAX_BYTES (1u << 20)
 
 enum bsw_status bsw_json_file_read(const char *path, struct json_t **out, struct bsw_error *err)
@@ -402,6 +404,8 @@ enum bsw_status bsw_json_file_write(const char *path, struct json_t *object, str
     free(text);
     return status;
 }
+
+// ---- new files ----
 
 enum bsw_status bsw_new_file_check(const char *path, int force, struct bsw_error *err)
 {

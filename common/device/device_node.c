@@ -58,6 +58,8 @@ void bsw_device_node_leave(const struct bsw_device_node *node,
     before->nodes = NULL;
 }
 
+// ---- its memory ----
+
 #define MIB ((size_t)1 << 20)
 // Figures of others; those of this program were not logged.
 //

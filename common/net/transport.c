@@ -417,6 +417,8 @@ enum bsw_status bsw_transport_raise(bsw_transport *transport, enum bsw_status st
     return break_transport(transport, status, err);
 }
 
+// ---- from all, to all ----
+
 enum bsw_status bsw_collect(bsw_transport *transport, const struct bsw_message *message,
                             const void *own, size_t bytes, bsw_collect_take *take, void *context,
                             struct bsw_error *err)
@@ -488,6 +490,8 @@ enum bsw_status bsw_share_record(bsw_transport *transport, const struct bsw_mess
     bsw_buffer_deinit(&buffer);
     return status;
 }
+
+// ---- the watch ----
 
 // The watch over the ranks of a transport: common/net/heartbeat.h, set up over its messages, and
 // ended with it.

@@ -386,6 +386,8 @@ enum bsw_status bsw_vector_layout_parse(const char *name, const void *head, size
     return kinds[kind].parse(&parts, kinds[kind].type, out);
 }
 
+// ---- names ----
+
 int bsw_name_ends_with(const char *name, const char *ending)
 {
     size_t length = strlen(name), tail = strlen(ending);

@@ -143,6 +143,8 @@ enum bsw_status bsw_encode_train(const struct bsw_encode_training *training,
     return status;
 }
 
+// ---- what codes find ----
+
 #define MOST_ROWS    8192
 #define MOST_WORK    ((uint64_t)20000000000) // rows * dims * dims, but 1000 rows
 #define MOST_QUERIES BSW_CODE_RECALL_MOST_QUERIES

@@ -205,7 +205,7 @@ void bsw_plan_index_deinit(struct bsw_plan_index *index)
     bsw_manifest_deinit(&index->manifest);
 }
 
-// ---- places ----
+// ---- places of lists ----
 
 enum { SHAPE = 5 };
 

@@ -364,6 +364,8 @@ void bsw_rbe_pair_source_close(struct bsw_rbe_pair_source *source)
     bsw_free(&source->is_held_out);
 }
 
+// ---- trained and held out ----
+
 enum { SEED_SPLIT = 3, SEED_HELD_OUT = 6 }; // what seeds are hashed with; others: rbe_training.c
 #define NUM_DIRECTIONS 16                   // halvings: 65,536 cells
 

@@ -130,6 +130,8 @@ enum bsw_status bsw_answer_lists_check(const struct bsw_answer_lists *lists,
     return BSW_OK;
 }
 
+// ---- answers of all shards ----
+
 // What a rank sends of a shard.
 struct shard_lists {
     uint32_t shard, padding;

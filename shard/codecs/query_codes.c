@@ -133,6 +133,8 @@ float bsw_value_of_score(const struct bsw_manifest *manifest, uint32_t query_bit
     return (key + terms.addend) * terms.unit + 0.0f;
 }
 
+// ---- pinned queries ----
+
 #define QUERY_SEED 0x9177edb17u
 
 const uint32_t bsw_pinned_planes[BSW_KNOWN_QUERIES] = {1, 2, 4, 6};

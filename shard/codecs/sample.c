@@ -294,6 +294,8 @@ enum bsw_status bsw_sample_fail_empty(const struct bsw_sample *sample, struct bs
                     bsw_row_fault_text(sample->fault));
 }
 
+// ---- principal axes ----
+
 // LAPACK, column-major (Fortran interface of OpenBLAS).
 void dsyevd_(const char *jobz, const char *uplo, const int *n, double *a, const int *lda, double *w,
              double *work, const int *lwork, int *iwork, const int *liwork, int *info);

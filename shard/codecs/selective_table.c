@@ -393,6 +393,8 @@ size_t bsw_selective_keep(const struct bsw_product_codes *codes, const uint32_t 
     return kept;
 }
 
+// ---- the map of entries ----
+
 #define MOST_ENTRIES 256
 
 void bsw_entry_map_destroy(struct bsw_entry_map **map)

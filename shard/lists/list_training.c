@@ -276,6 +276,8 @@ void bsw_training_sample_close(struct bsw_training_sample *sample)
     bsw_free(&sample->largest);
 }
 
+// ---- two levels ----
+
 struct cells {
     struct bsw_lloyd *lloyd;
     const struct bsw_list_rows *rows;

@@ -351,6 +351,8 @@ enum bsw_status bsw_lloyd_run(struct bsw_lloyd *lloyd, const struct bsw_list_row
     return status;
 }
 
+// ---- lists without rows ----
+
 #define TOO_LONG 4 // times the mean
 // Lists that one round takes from where they are: one in so many, and only those below half the
 // mean. The others have to take their rows.

@@ -101,6 +101,8 @@ enum bsw_status bsw_work_make_all_lists(const struct bsw_list_order *order, size
     return BSW_OK;
 }
 
+// ---- list by list ----
+
 static size_t end_of(const struct bsw_list_choice *choice, size_t q, size_t to)
 {
     return choice->counts[q] < to ? choice->counts[q] : to;
