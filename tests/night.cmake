@@ -17,6 +17,8 @@ set(night_tests
   check_gpu_check
   # Journals cut at every place, and of lists; check_resume.
   check_cuts check_lists_resume
+  # A wheel is compiled anew; check_python makes one of the library that is there.
+  check_wheel
   # Drawn questions and inputs; check_truth_definition, check_metamorphic, fuzz_X_replay.
   check_fuzzed_searches fuzz_short)
 if(BITSWEEP_SANITIZE)

@@ -4,10 +4,8 @@
 #ifndef BITSWEEP_BENCH_BENCH_SEARCH_H
 #define BITSWEEP_BENCH_BENCH_SEARCH_H
 
-#include "common/base/cpu_level.h"
-#include "common/files/index_manifest.h"
-#include "common/net/transport.h"
-#include "coordinator/job/answer_sink.h"
+#include "bench/cluster/bench_search.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/search.h"
 
 // The first ranks of a job as a job of their own, while the others wait: so that one job can

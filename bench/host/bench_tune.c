@@ -15,7 +15,7 @@
 #include "coordinator/job/command.h"
 #include "coordinator/job/device_choice.h"
 #include "kernels/tuning/scan_tuning.h"
-#include "kernels/tuning/tuning_text.h"
+#include "kernels/tuning_text.h"
 
 #define DEFAULT_DIMS "32,96,128,256,512,1024"
 #define DEFAULT_BITS "1,2,3,4,8"

@@ -14,7 +14,7 @@
 #include "common/base/cpu_level.h"
 #include "common/base/status.h"
 #include "coordinator/job/facts.h"
-#include "kernels/tuning/device_tuning.h"
+#include "kernels/device_scan/device_tuning.h"
 #include "kernels/tuning/scan_tuning.h"
 
 #define BSW_TUNER_MAX_LIST 8
@@ -43,7 +43,7 @@ enum bsw_status bsw_scan_tuner_run(const struct bsw_scan_tuner_options *options,
                                    bsw_scan_tuner_fn emit, void *context, struct bsw_error *err);
 
 // What `bench tune --device` measures of a GPU: kernels and whole passes that stand against each
-// other, and what a row of kernels/tuning/device_tuning.txt makes of them. Columns that
+// other, and what a row of kernels/device_scan/device_tuning.txt makes of them. Columns that
 // nothing here measures stay as they are in the row that holds for the device.
 
 // bench/device has these, which a build without devices lacks: then their addresses are NULL.

@@ -9,11 +9,8 @@
 
 #include "common/base/arithmetic.h"
 #include "common/net/message_kinds.h"
+#include "common/net/mpi_library.h"
 #include "common/net/transport.h"
-
-#if defined(BITSWEEP_HAVE_MPI)
-#include <mpi.h>
-#endif
 
 #define ERRORS_WIDTH 8
 #define JSON_FORM    (JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9))
@@ -462,6 +459,7 @@ static void find_mpi(char *out)
 #if defined(BITSWEEP_HAVE_MPI)
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
+    if (bsw_mpi_library_load(NULL) != BSW_OK) return;
     if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return;
     snprintf(out, VERSION_BYTES, "%.*s", (int)strcspn(text, ",\n"), text);
 #endif

@@ -14,7 +14,7 @@
 #include <pthread.h>
 
 #include "common/base/process.h"
-#include "coordinator/job/answer_sink.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/batch_search.h"
 
 // Queries [first, first + count).

@@ -7,6 +7,7 @@
 
 #include "common/base/arithmetic.h"
 #include "common/base/clock.h"
+#include "common/base/number_parse.h"
 #include "common/base/process.h"
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
@@ -30,9 +31,25 @@ static const char *name_of(const struct bsw_search *search)
     return search->options.index ? search->options.index : search->manifest.source_path;
 }
 
+// What options say of each other: --extra-distance of --select, --check-every never.
+static enum bsw_status complete(struct bsw_search_options *options, struct bsw_error *err)
+{
+    struct bsw_search_request *request = &options->request;
+    if (options->check_seconds == BSW_CHECK_NEVER) options->is_unchecked = 1;
+    if (!options->extra_distance) return BSW_OK;
+    if (request->select == BSW_SELECT_QUEUE) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--extra-distance needs the whole histogram, not --select queue");
+    }
+    request->select = BSW_SELECT_HISTOGRAM;
+    return bsw_count_parse("--extra-distance", options->extra_distance, &request->extra_distance,
+                           err);
+}
+
 static enum bsw_status prepare(struct bsw_search *search, struct bsw_error *err)
 {
     const struct bsw_search_options *o = &search->options;
+    BSW_TRY(complete(&search->options, err));
     BSW_TRY(take_manifest(search, err));
     BSW_TRY(bsw_search_settle(&o->request, &search->manifest, name_of(search),
                               search->transport->num_ranks, &search->settings, err));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tuning of the device that launches go to.
 #include "kernels/current_device.cuh"
-#include "kernels/tuning/device_tuning.h"
+#include "kernels/device_scan/device_tuning.h"
 
 extern "C" const struct bsw_device_tuning *bsw_device_tuning_current(void)
 {

@@ -19,8 +19,8 @@
 
 #include <algorithm>
 
+#include "kernels/device_scan/device_tuning.h"
 #include "kernels/device_scan/hopper_produce.cuh"
-#include "kernels/tuning/device_tuning.h"
 
 namespace bsw
 {
@@ -111,9 +111,6 @@ cudaError_t launch_slices(const slices_kernel<ARGUMENTS> (&kernels)[2], ARGUMENT
                         chosen.kernel, shape);
     return error ? error : launch(shape, chosen.kernel, a);
 }
-
-// The scan of layouts that cut_slices takes; arguments are valid, there are rows and queries.
-cudaError_t scan_slices(const scan_arguments &scan, cudaStream_t stream);
 
 // ---- producers ----
 

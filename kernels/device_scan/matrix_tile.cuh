@@ -4,9 +4,9 @@
 #ifndef BITSWEEP_KERNELS_MATRIX_TILE_CUH
 #define BITSWEEP_KERNELS_MATRIX_TILE_CUH
 
+#include "kernels/device_scan/device_tuning.h"
 #include "kernels/device_scan/device_unpack.cuh"
 #include "kernels/device_scan/scan_arguments.cuh"
-#include "kernels/tuning/device_tuning.h"
 
 namespace bsw
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/file.h"
-#include "kernels/tuning/device_tuning.h"
+#include "kernels/device_scan/device_tuning.h"
 
 // The assembler takes it in; CMakeLists.txt says where it is.
 __asm__(".pushsection .rodata\n"

@@ -2,7 +2,7 @@
 // What scans are tuned by: tables by CPU level and CPU, measured by `bitsweep bench tune`. Those in
 // kernels/tuning/scan_tuning.txt are in the program. A CPU that has none takes the first of its
 // vendor, else the first of the level; a user's file goes before them all, and may hold rows of
-// GPUs too (device_tuning.h). They decide about time, never about answers.
+// GPUs too (device_scan/device_tuning.h). They decide about time, never about answers.
 #ifndef BITSWEEP_KERNELS_SCAN_TUNING_H
 #define BITSWEEP_KERNELS_SCAN_TUNING_H
 

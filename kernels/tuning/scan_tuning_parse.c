@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "kernels/tuning/scan_tuning.h"
-#include "kernels/tuning/tuning_text.h"
+#include "kernels/tuning_text.h"
 
 static int read_cost(const char *word, float *out)
 {

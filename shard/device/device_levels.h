@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/tuning/device_tuning.h"
+#include "kernels/device_scan/device_tuning.h"
 
 #define BSW_MOST_LEVELS 2
 

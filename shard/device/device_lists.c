@@ -5,7 +5,7 @@
 
 #include "common/codes/code_layout.h"
 #include "common/device/device_phase.h"
-#include "kernels/tuning/device_tuning.h"
+#include "kernels/device_scan/device_tuning.h"
 
 // A sample gives limits only if it holds some rows more than are kept.
 #define SAMPLE_ROWS_A_KEPT 2

@@ -3,9 +3,9 @@
 
 #include "common/base/memory.h"
 #include "kernels/device_scan/device_list_scan.h"
+#include "kernels/device_scan/device_tuning.h"
 #include "kernels/gpu_bytes/gpu_bytes.h"
 #include "kernels/gpu_select/gpu_select.h"
-#include "kernels/tuning/device_tuning.h"
 #include "shard/codecs/product_codes.h"
 
 // Alignment of every array: what cudaMalloc gives.

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/device/device_phase.h"
-#include "kernels/tuning/device_tuning.h"
+#include "kernels/device_scan/device_tuning.h"
 #include "shard/device/device_graph.h"
 #include "shard/device/device_readback.h"
 #include "shard/device/device_self_check.h"

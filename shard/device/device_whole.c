@@ -6,8 +6,8 @@
 // over the end of a shard is a launch for each. Else its shards take turns, each adding to the
 // lists of those before.
 #include "common/device/device_phase.h"
+#include "kernels/device_scan/device_tuning.h"
 #include "kernels/gpu_bytes/gpu_bytes.h"
-#include "kernels/tuning/device_tuning.h"
 #include "shard/device/device_graph.h"
 #include "shard/device/device_row_queues.h"
 
