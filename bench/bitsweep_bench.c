@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bitsweep-bench WHAT, which `bitsweep bench WHAT` starts: the door to what is measured; each WHAT
 // has its own file and options.
-#include "bench/bench_what.h"
+#include "bench/report/bench_report.h"
 #include "coordinator/job/command.h"
 
 #if defined(BITSWEEP_BENCH_DEVICE) // CMakeLists.txt

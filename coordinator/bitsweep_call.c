@@ -9,7 +9,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "common/net/mpi_library.h"
 #include "coordinator/job/device_choice.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "coordinator/bitsweep_call.h"
-#include "coordinator/calibrate/encode_calibrated.h"
+#include "coordinator/calibrate/calibrate.h"
 #include "shard/codecs/codec.h"
 
 _Static_assert(BITSWEEP_AUTO == BSW_LISTS_AUTO, "of lists");

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "coordinator/bitsweep_call.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/truth/recall.h"

@@ -5,8 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/files/result_file.h"
-#include "common/rows/source_name.h"
-#include "common/rows/vector_writer.h"
+#include "common/rows/vectors.h"
 #include "coordinator/bitsweep_call.h"
 #include "coordinator/job/conversion.h"
 

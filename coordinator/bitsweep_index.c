@@ -10,8 +10,8 @@
 #include <xxhash.h>
 
 #include "common/base/clock.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "coordinator/bitsweep_call.h"
 #include "coordinator/calibrate/calibrate.h"
 #include "coordinator/job/index_rows.h"

@@ -28,7 +28,6 @@ needed=(
     "library openblas libopenblas-dev"
     "library jansson libjansson-dev"
     "library hdf5-serial libhdf5-dev"
-    "library zlib zlib1g-dev"
     "library cmocka libcmocka-dev"
     "header simde/x86/avx512.h libsimde-dev"
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Structure of the product's C and CUDA, for style.sh and counts.sh: all sources are arguments; one line for each find.
-#   WHAT=circles    rooms that include each other, whatever the way, but for pairs "FROM TO" in the lines of KNOWN
+#   WHAT=circles    rooms that include each other, whatever the way
 #   WHAT=count, WHAT=rooms    how many circles, how many rooms in circles
 #   WHAT=tenants    tables of functions that fewer than two sources fill in, without a reason: "One tenant: ..." in the
 #                   comment above the struct
@@ -14,7 +14,7 @@ function fail(line, what) { print FILENAME ":" line ": " what }
 # A room is a folder, but what lies in shard/ is two: the service, and the seam that it and its back ends share; and
 # the header of the library is one.
 function room(file) {
-    if (file ~ /^shard\/(shard_service|probe)[^\/]*$/) return "shard/service"
+    if (file ~ /^shard\/(shard_service|self_check|damage_points)[^\/]*$/) return "shard/service"
     if (file == "coordinator/bitsweep.h") return "coordinator/face"
     sub(/\/[^\/]*$/, "", file)
     return file
@@ -24,7 +24,7 @@ function note_include(    quoted, from, to) {
     split($0, quoted, "\"")
     from = room(FILENAME)
     to = room(quoted[2])
-    if (from == to || (from, to) in reached || index(KNOWN, "\n" from " " to "\n")) return
+    if (from == to || (from, to) in reached) return
     reached[from, to] = 1
     place[from, to] = FILENAME ":" FNR
     rooms[from]

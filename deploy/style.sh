@@ -257,7 +257,7 @@ check_directions() {
         function room(file, depth,    parts, n) {
             n = split(file, parts, "/")
             if (parts[1] == "kernels" || parts[1] == "bench") return parts[1]
-            if (file ~ /^shard\/(shard_service|probe\.c|checks\/(self_check|damage_points))/) return "shard"
+            if (file ~ /^shard\/(shard_service|self_check|damage_points)/) return "shard"
             if (parts[1] == "shard" && n == 2) return "shard/seam"
             if (file == "coordinator/bitsweep.h") return "coordinator/face"
             return n > 2 ? parts[1] "/" parts[2] : parts[1]
@@ -289,14 +289,6 @@ check_directions() {
         }' "${product[@]}" >>"$found"
 }
 
-# Circles that are known, a room and the one it should not include, and why they are still there.
-#   kernels kernels/device_scan: a user's file of tuning has tables of CPUs and of GPUs, and one reader
-#   shard/checks shard/service: the self-check draws from all that the service has
-known_circles='
-kernels kernels/device_scan
-shard/checks shard/service
-'
-
 # Circles of rooms, tables of functions for one tenant, and values without names: structure.awk.
 check_structure() {
     local product=() file what
@@ -305,7 +297,7 @@ check_structure() {
     done
     ((${#product[@]})) || return 0
     for what in circles tenants values; do
-        awk -v WHAT="$what" -v KNOWN="$known_circles" -f deploy/structure.awk "${product[@]}" >>"$found"
+        awk -v WHAT="$what" -f deploy/structure.awk "${product[@]}" >>"$found"
     done
 }
 

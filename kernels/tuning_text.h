@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of a file of tuning: words between blanks, comments from # on. Tables of CPUs
-// (scan_tuning.h) and rows of GPUs (device_scan/device_tuning.h) are in one file; each reader skips
-// the lines of the other.
+// (tuning/scan_tuning.h) and rows of GPUs (device_scan/device_tuning.h) are in one file; each
+// reader skips the lines of the other.
 #ifndef BITSWEEP_KERNELS_TUNING_TEXT_H
 #define BITSWEEP_KERNELS_TUNING_TEXT_H
 

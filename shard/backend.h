@@ -86,7 +86,7 @@ static inline struct bsw_scan_round bsw_last_round(const struct bsw_search_setti
 }
 
 // Shards [first, first + num) of a rank, one behind the other in the index and of the same slice,
-// with fewer than 2^32 rows together: a span, which is scanned as one (shard_span.h).
+// with fewer than 2^32 rows together: a span, which is scanned as one (assignment.h).
 struct bsw_shard_range {
     size_t first, num;
 };

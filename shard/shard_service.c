@@ -6,12 +6,12 @@
 
 #include "common/base/clock.h"
 #include "common/base/process.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "common/job/progress.h"
-#include "shard/checks/damage_points.h"
 #include "shard/codecs/codec.h"
 #include "shard/host/list_tables.h"
 #include "shard/host/survivor_trim.h"
+#include "shard/self_check.h"
 
 static size_t resident_bytes(const struct bsw_resident_shard *shard)
 {

@@ -3,7 +3,7 @@
 // phase. Rank 0 has one too.
 //
 // A unit is one shard for one slice of the batch's queries (assignment.h); units that follow each
-// other are spans (shard_span.h). Every phase takes what rank 0 sent and makes one payload for rank
+// other are spans (assignment.h). Every phase takes what rank 0 sent and makes one payload for rank
 // 0: units in order of their shards, queries in order. All numbers little-endian.
 //
 //   candidates  a query: uint64 count, then struct bsw_ranked [count], of keys, in the total order.
@@ -19,13 +19,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "common/files/index_manifest.h"
 #include "shard/assignment.h"
 #include "shard/backend.h"
-#include "shard/checks/self_check.h"
 #include "shard/host/shard_scan.h"
-#include "shard/shard_span.h"
+#include "shard/self_check.h"
 
 struct bsw_unit {
     uint32_t slice, shard;

@@ -45,17 +45,17 @@ while (($#)); do
 done
 
 # What is counted. Kernels count in the file of their level; avx512 needs a CPU that has it.
-files=(common/rows/chunk_filters.c common/codes/code_layout.c common/rows/hdf5_source.c common/files/index_manifest.c
+files=(common/codes/code_layout.c common/rows/hdf5_source.c common/files/index_manifest.c
     coordinator/job/option_table.c common/files/result_file.c common/files/sealed_message.c common/files/shard_file.c
-    common/rows/source_name.c common/rows/synth.c common/rows/vector_layout.c common/rows/vectors.c
+    common/rows/synth.c common/rows/vector_layout.c common/rows/vectors.c
     kernels/rbe/rbe_model_file.c coordinator/search/query_source.c coordinator/train/rbe_checkpoint.c
-    coordinator/plan/model_rates.c coordinator/job/sidecar.c coordinator/sweep/sweep_grid.c coordinator/sweep/sweep_plan.c
+    coordinator/plan/model_rates.c coordinator/job/sidecar.c coordinator/sweep/sweep_grid.c
     common/job/journal.c coordinator/job/encode_journal.c coordinator/search/result_journal.c
     coordinator/truth/truth_journal.c
     coordinator/search/batch_merge.c coordinator/truth/truth_merge.c kernels/merge/merge_lanes.h
     kernels/merge/merge_reference.c)
 
-units='batch_merge|cluster_model|chunk_filters|code_layout|file|hdf5_source|index_manifest|journal|memory|merge|neighbour_scan'
+units='batch_merge|cluster_model|code_layout|file|hdf5_source|index_manifest|journal|memory|merge|neighbour_scan'
 units+='|option_table|query_codes|rbe_model_file|rbe_training|result_file|result_order|shard_file|source_name'
 units+='|sweep_grid|sweep_plan|synth|vector_layout|vector_writer|vectors'
 checks='malformed|damage|faults|convert|groundtruth|resume'

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/bench_what.h"
+#include "bench/report/bench_report.h"
 #include "common/base/number_parse.h"
 #include "coordinator/search/search_settings.h"
 #include "shard/codecs/codec.h"

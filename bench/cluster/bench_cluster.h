@@ -6,8 +6,8 @@
 
 #include <string.h>
 
+#include "bench/cluster/bench_search.h"
 #include "bench/report/bench_report.h"
-#include "bench/report/rank_group.h"
 #include "common/files/index_manifest.h"
 #include "common/net/device_link.h"
 #include "coordinator/job/device_choice.h"

@@ -4,10 +4,62 @@
 #ifndef BITSWEEP_BENCH_BENCH_SEARCH_H
 #define BITSWEEP_BENCH_BENCH_SEARCH_H
 
-#include "bench/cluster/bench_corpus.h"
-#include "bench/report/rank_group.h"
+#include "bench/cluster/bench_search.h"
 #include "coordinator/job/job_events.h"
 #include "coordinator/search/search.h"
+
+// The first ranks of a job as a job of their own, while the others wait: so that one job can
+// measure 1, 2, 4, ... ranks, on the hosts and with the connections it has.
+//
+// All ranks: begin, then the members their work, then end. A rank that waits looks for a message
+// several thousand times a second, as all waiting ranks do: on a host with fewer cores than ranks
+// that costs the members some of their time.
+
+struct bsw_rank_group {
+    bsw_transport *whole; // borrowed; not to be used between begin and end
+    bsw_transport ranks;  // the members' own; what it says of ranks on this host is of all ranks
+    // Number of the last message, alike on all ranks outside and on all members inside. Numbers on
+    // a transport never fall: who sends messages counts on from here, and leaves the last one here.
+    uint64_t batch;
+    uint64_t first_batch;
+};
+
+// num_ranks: 1 .. those of the whole.
+void bsw_rank_group_begin(struct bsw_rank_group *group, int num_ranks);
+static inline int bsw_rank_group_is_member(const struct bsw_rank_group *group)
+{
+    return group->whole->rank < group->ranks.num_ranks;
+}
+
+// status, err: how a member's work went, on which members have agreed; ignored of others. All ranks
+// return the same.
+enum bsw_status bsw_rank_group_end(struct bsw_rank_group *group, enum bsw_status status,
+                                   struct bsw_error *err);
+
+// What `bench cluster` searches: generated rows and queries, and what codes learn from them. No
+// files: every rank generates and codes the shards it is to search.
+
+struct bsw_bench_corpus_options {
+    const struct bsw_codec *codec; // saq or raw
+    uint32_t dims;
+    double bits;                // saq
+    uint64_t parts;             // of product codes
+    uint64_t rows;              // what the code learns from
+    uint64_t max_rows, queries; // the source: most rows of a corpus, then the queries
+    uint64_t seed;
+    enum bsw_cpu_level level;
+};
+
+struct bsw_bench_corpus {
+    struct bsw_manifest manifest; // its shards are of no use; metric l2; the caller frees it
+    uint64_t max_rows, num_queries;
+};
+
+// All ranks, which agree. Rank 0 learns, so that all code alike. `batch`: of the last message,
+// counted on (common/net/transport.h).
+enum bsw_status bsw_bench_corpus_make(const struct bsw_bench_corpus_options *options,
+                                      struct bsw_transport *transport, uint64_t *batch,
+                                      struct bsw_bench_corpus *out, struct bsw_error *err);
 
 struct bsw_bench_search_options {
     uint64_t k, batch; // batch: at most

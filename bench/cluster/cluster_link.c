@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "bench/cluster/bench_cluster.h"
+#include "common/base/arithmetic.h"
 #include "common/base/clock.h"
 #include "common/base/fault_points.h"
-#include "common/base/integer_hash.h"
-#include "common/base/median.h"
 #include "common/net/device_link.h"
 
 static const struct bsw_bench_column columns[] = {

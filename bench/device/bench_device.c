@@ -5,8 +5,8 @@
 #include <fnmatch.h>
 #include <stdio.h>
 
-#include "bench/bench_what.h"
 #include "bench/device/device_bench.h"
+#include "bench/report/bench_report.h"
 #include "common/base/number_parse.h"
 
 #define TIMEOUT_SECONDS 120

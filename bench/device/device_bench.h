@@ -283,7 +283,7 @@ enum bsw_status device_bench_score(const struct bsw_code_layout *layout, int has
                                    const struct device_bench_queries *queries, size_t query,
                                    uint32_t row, uint32_t *out, struct bsw_error *err);
 
-// Codes are bsw_hash2 (common/base/integer_hash.h) of such a number and a place: words of a
+// Codes are bsw_hash2 (common/base/arithmetic.h) of such a number and a place: words of a
 // segment's array by their index there, a row's scale and bias by the row.
 #define DEVICE_BENCH_WORD_SEED(segment) (0x1000u + (segment))
 #define DEVICE_BENCH_ROW_SEED           0x2000u

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/device/device_bench_pass.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 #define SAMPLED_ROWS ((uint64_t)4096)
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "bench/device/device_bench.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/plane_scan/plane_scan.h"
 #include "shard/device/device_plan.h"
 

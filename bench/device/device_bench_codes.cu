@@ -5,8 +5,8 @@
 #include "kernels/cuda_switch.cuh"
 
 #include "bench/device/device_bench.h"
-#include "common/base/integer_hash.h"
-#include "common/codes/result_order.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "kernels/device_exact/device_exact.h"
 
 namespace bsw

@@ -7,7 +7,7 @@
 #include "bench/device/device_bench_bare.h"
 #include "bench/device/device_bench_pass.h"
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 #define CHECKED_QUERIES 2
 #define MORE_ROOM       4096 // for rows as good as the last one

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "bench/device/device_bench_lists.h"
+#include "common/base/arithmetic.h"
 #include "common/base/clock.h"
-#include "common/base/integer_hash.h"
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 #define CENTROID_SEED 0x9000u
 #define VECTOR_SEED   0x9001u

@@ -4,7 +4,7 @@
 
 #include "bench/device/device_bench_lists.h"
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 #define SAMPLED_ROWS ((uint64_t)4096)
 

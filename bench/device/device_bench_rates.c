@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "bench/device/device_bench.h"
+#include "common/base/arithmetic.h"
 #include "common/base/clock.h"
-#include "common/base/median.h"
 
 #define MOST_FLUSH_BYTES ((size_t)256 << 20) // more than any cache
 #define MOST_COPY_BYTES  ((size_t)1 << 30)

@@ -9,7 +9,7 @@
 
 #include "bench/device/device_bench.h"
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/gpu_select/gpu_select.h"
 #include "shard/device/device_kept.h"
 #include "shard/device/device_shard.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "bench/device/device_bench.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/gpu_select/gpu_select.h"
 
 struct select_case {

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "bench/device/device_bench.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/device_encode/device_encode.h"
 #include "shard/codecs/query_codes.h"
 

@@ -4,7 +4,7 @@
 #include "kernels/cuda_switch.cuh"
 
 #include "bench/device/device_bench.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 
 namespace bsw
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/device/device_bench_pass.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
 #include "kernels/table_scan/table_scan.h"
 #include "shard/codecs/product_codes.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/device/device_bench.h"
-#include "bench/host/device_tuner.h"
+#include "bench/host/scan_tuner.h"
 #include "kernels/device_scan/device_list_scan.h"
 #include "kernels/device_scan/scan_kernels.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/host/bench_kernel.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "kernels/encode/encode.h"
 
 #define BLOCK_ROWS    128 // of one product of saq

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "bench/host/bench_kernel.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "kernels/entries_within/entries_within.h"
 
 #define SUBSPACES 64

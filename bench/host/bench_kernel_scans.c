@@ -7,13 +7,13 @@
 
 #include "bench/host/bench_kernel.h"
 #include "bench/host/scan_case.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/plane_scan/plane_scan.h"
-#include "kernels/scan_tuning.h"
 #include "kernels/select/select.h"
+#include "kernels/tuning/scan_tuning.h"
 #include "shard/host/shard_tiles.h"
 
 #define SELECTED_SHARE 0.002 // of the rows, for a query

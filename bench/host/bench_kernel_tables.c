@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/host/bench_kernel.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "kernels/table_bounds/table_bounds.h"
 #include "kernels/table_scan/table_scan.h"
 

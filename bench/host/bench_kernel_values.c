@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bench/host/bench_kernel.h"
-#include "common/base/integer_hash.h"
-#include "common/codes/result_order.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "kernels/merge/merge.h"
 #include "kernels/refine/refine.h"
 #include "kernels/screen/screen.h"

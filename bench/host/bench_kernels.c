@@ -6,10 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/bench_what.h"
 #include "bench/host/bench_kernel.h"
 #include "bench/report/bench_report.h"
-#include "bench/report/bench_timing.h"
 #include "common/base/clock.h"
 #include "common/base/fault_points.h"
 #include "common/base/memory.h"

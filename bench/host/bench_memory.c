@@ -5,9 +5,7 @@
 #include <omp.h>
 #include <stdio.h>
 
-#include "bench/bench_what.h"
 #include "bench/report/bench_report.h"
-#include "bench/report/bench_timing.h"
 #include "common/base/clock.h"
 #include "common/base/fault_points.h"
 #include "common/base/memory.h"

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench tune: measures and writes a level's table of tuning, or a GPU's row (device_tune.h).
+// bench tune: measures and writes a level's table of tuning, or a GPU's row.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench_what.h"
-#include "bench/host/device_tune.h"
 #include "bench/host/scan_tuner.h"
+#include "bench/report/bench_report.h"
 #include "common/base/cpu_level.h"
 #include "common/base/file.h"
+#include "common/device/device.h"
 #include "common/job/progress.h"
+#include "coordinator/job/command.h"
+#include "coordinator/job/device_choice.h"
+#include "kernels/tuning/scan_tuning.h"
+#include "kernels/tuning_text.h"
 
 #define DEFAULT_DIMS "32,96,128,256,512,1024"
 #define DEFAULT_BITS "1,2,3,4,8"
@@ -279,15 +283,155 @@ static enum bsw_status tune(const struct tune_options *o, struct tune_report *re
     return status;
 }
 
+// ---- a GPU ----
+
+// `--device`: the row of a GPU, measured (scan_tuner.h) and written into a file of
+// tuning.
+
+#define REPEATS          9
+#define CAPABILITY_BYTES 24
+
+// "cuda" or "cuda:N".
+static enum bsw_status find_ordinal(const char *text, int *out, struct bsw_error *err)
+{
+    const char *colon = strchr(text, ':');
+    uint64_t number = 0;
+    BSW_TRY(bsw_device_choice_check(text, err));
+    if (strcmp(text, "auto") == 0 || !bsw_device_tuner_open)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "bench tune --device %s: name a GPU, as cuda:0, in a build that has GPUs",
+                        text);
+    if (colon) BSW_TRY(bsw_count_parse("--device", colon + 1, &number, err));
+    *out = (int)number;
+    return BSW_OK;
+}
+
+static void name_capability(const struct bsw_device_tuning *row, char out[CAPABILITY_BYTES])
+{
+    snprintf(out, CAPABILITY_BYTES, "%d.%d", row->major, row->minor);
+}
+
+// The same file, all of which can be read.
+static enum bsw_status read_device_file(const char *path, struct bsw_buffer *text,
+                                        struct bsw_error *err)
+{
+    struct bsw_device_tunings tunings = *bsw_device_tuning_built_in();
+    BSW_TRY(read_file(path, text, err));
+    return bsw_device_tuning_parse(path, (const char *)text->data, &tunings, err);
+}
+
+// Appends to *out the lines of a file but for those of the row's capability; how many these are.
+static enum bsw_status copy_others(const char *path, const char *text,
+                                   const struct bsw_device_tuning *row, struct bsw_buffer *out,
+                                   size_t *num_own, struct bsw_error *err)
+{
+    struct bsw_tuning_line line = {.name = path};
+    char capability[CAPABILITY_BYTES];
+    name_capability(row, capability);
+    *num_own = 0;
+    while (*text) {
+        const char *begin = text;
+        BSW_TRY(bsw_tuning_line_next(&line, &text, err));
+        int is_own = bsw_tuning_line_is_device(&line) && strcmp(line.words[1], capability) == 0;
+        *num_own += (size_t)is_own;
+        if (!is_own) BSW_TRY(bsw_buffer_append(out, begin, (size_t)(text - begin), err));
+    }
+    if (out->bytes > 0 && out->data[out->bytes - 1] != '\n')
+        return bsw_buffer_append(out, "\n", 1, err);
+    return BSW_OK;
+}
+
+// Before minutes of measuring: whether there is a row that would be lost.
+static enum bsw_status check_device_file(const struct tune_options *o,
+                                         const struct bsw_device_tuning *row, struct bsw_error *err)
+{
+    struct bsw_buffer text = {0}, others = {0};
+    size_t num_own = 0;
+    if (!o->write) return BSW_OK;
+    enum bsw_status status = read_device_file(o->write, &text, err);
+    if (status == BSW_OK)
+        status = copy_others(o->write, (const char *)text.data, row, &others, &num_own, err);
+    if (status == BSW_OK && num_own > 0 && !o->is_forced)
+        status =
+            bsw_fail(err, BSW_ERROR_USAGE, "%s: has a row of device %d.%d; --force replaces it",
+                     o->write, row->major, row->minor);
+    bsw_buffer_deinit(&text);
+    bsw_buffer_deinit(&others);
+    return status;
+}
+
+static enum bsw_status write_device_file(const char *path, const struct bsw_device_tuning *row,
+                                         const char *lines, struct bsw_error *err)
+{
+    struct bsw_buffer before = {0}, after = {0};
+    size_t num_own;
+    enum bsw_status status = read_device_file(path, &before, err);
+    if (status == BSW_OK)
+        status = copy_others(path, (const char *)before.data, row, &after, &num_own, err);
+    if (status == BSW_OK) status = bsw_buffer_append(&after, lines, strlen(lines), err);
+    if (status == BSW_OK) status = bsw_file_write_output(path, after.data, after.bytes, err);
+    bsw_buffer_deinit(&before);
+    bsw_buffer_deinit(&after);
+    return status;
+}
+
+static void tell_device(const struct bsw_device_tuner *tuner, struct bsw_facts *facts)
+{
+    char capability[CAPABILITY_BYTES];
+    name_capability(bsw_device_tuner_row(tuner), capability);
+    bsw_facts_say(facts, "# bitsweep %s, ", BITSWEEP_VERSION);
+    bsw_fact_text(facts, "device", bsw_device_tuner_name(tuner), "%s, ");
+    bsw_fact_text(facts, "capability", capability, "compute capability %s\n");
+    bsw_facts_say(facts, "# %-12s %7s %7s %11s %9s %11s %9s\n", "what", "queries", "bundles",
+                  "first", "ms", "second", "ms");
+}
+
+// The row's lines; the first one tells which GPU it is of.
+static enum bsw_status make_lines(const struct bsw_device_tuner *tuner, struct bsw_buffer *out,
+                                  struct bsw_error *err)
+{
+    char text[BSW_DEVICE_TUNING_TEXT_BYTES];
+    const char *name = bsw_device_tuner_name(tuner);
+    BSW_TRY(bsw_device_tuning_format(bsw_device_tuner_row(tuner), text, sizeof text, err));
+    size_t first = strcspn(text, "\n");
+    BSW_TRY(bsw_buffer_append(out, text, first, err));
+    BSW_TRY(bsw_buffer_append(out, " # ", 3, err));
+    BSW_TRY(bsw_buffer_append(out, name, strlen(name), err));
+    return bsw_buffer_append(out, text + first, strlen(text + first) + 1, err);
+}
+
+// stdout has JSON if that is asked for, else the row unless it goes to a file, else figures.
+static enum bsw_status measure_device(const struct tune_options *o, struct bsw_device_tuner *tuner,
+                                      struct bsw_error *err)
+{
+    struct bsw_facts facts;
+    struct bsw_buffer lines = {0};
+    const struct bsw_common_options *common = &o->common;
+    BSW_TRY(check_device_file(o, bsw_device_tuner_row(tuner), err));
+    bsw_facts_begin(
+        &facts, o->write || common->json ? bsw_common_facts_form(common) : BSW_FACTS_SILENT, NULL);
+    tell_device(tuner, &facts);
+    enum bsw_status status = bsw_device_tuner_run(tuner, &facts, err);
+    if (status == BSW_OK) status = make_lines(tuner, &lines, err);
+    const char *text = (const char *)lines.data;
+    if (status == BSW_OK && o->write)
+        status = write_device_file(o->write, bsw_device_tuner_row(tuner), text, err);
+    bsw_facts_end(&facts, status);
+    if (status == BSW_OK && !o->write && !common->json) fputs(text, stdout);
+    bsw_buffer_deinit(&lines);
+    return status;
+}
+
 static enum bsw_status tune_device(const struct tune_options *o, struct bsw_error *err)
 {
-    const struct bsw_device_tune_options device = {.common = &o->common,
-                                                   .device = o->device,
-                                                   .write = o->write,
-                                                   .rows = o->rows,
-                                                   .seconds = o->seconds,
-                                                   .is_forced = o->is_forced};
-    return bsw_device_tune(&device, err);
+    struct bsw_device_tuner_options tuner_options = {
+        .rows = o->rows, .repeat = REPEATS, .seconds = o->seconds};
+    struct bsw_device_tuner *tuner;
+    BSW_TRY(find_ordinal(o->device, &tuner_options.ordinal, err));
+    BSW_TRY(bsw_device_tuner_open(&tuner_options, &tuner, err));
+    enum bsw_status status = measure_device(o, tuner, err);
+    bsw_device_tuner_close(&tuner);
+    return status;
 }
 
 static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/host/scan_case.h"
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
 #include "kernels/plane_scan/plane_scan.h"
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "bench/host/scan_case.h"
+#include "common/base/arithmetic.h"
 #include "common/base/clock.h"
-#include "common/base/median.h"
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/plane_scan/plane_scan.h"
 #include "kernels/select/select.h"

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/base/cpu_level.h"
 #include "common/device/device.h"
 #include "coordinator/job/command.h"
 
@@ -158,5 +159,58 @@ enum bsw_status bsw_bench_report_gather(struct bsw_bench_report *report, const v
 // has.
 enum bsw_status bsw_bench_report_close(struct bsw_bench_report *report, enum bsw_status status,
                                        struct bsw_error *err);
+
+// Times of work, as benches take them: what is compared takes turns, so that a disturbance hits all
+// of it, short work is repeated between two looks at the clock, medians count.
+
+#define BSW_BENCH_MAX_RUNS 4
+
+struct bsw_bench_run {
+    void (*work)(void *context);
+    void *context;
+    double seconds; // out: median of one call
+};
+
+// bsw_clock_seconds for work of several threads, bsw_thread_seconds for that of the caller.
+typedef double (*bsw_bench_clock_fn)(void);
+
+// num_runs <= BSW_BENCH_MAX_RUNS. options->warmup turns, at least one, do not count; the last of
+// them says how many calls make a fifth of a millisecond. Then options->repeat turns.
+void bsw_bench_take_turns(const struct bsw_bench_options *options, bsw_bench_clock_fn clock,
+                          struct bsw_bench_run *runs, size_t num_runs);
+
+// What a measurement was made with: program, build, command line, and every rank's host and device.
+
+// What a rank tells of itself; all of it travels. Texts are printable ASCII.
+struct bsw_bench_rank {
+    char host[64];
+    char cpu[BSW_CPU_MODEL_BYTES + 7];
+    char level[16];
+    char device[96]; // "cpu", "cuda:0 NVIDIA H200"
+    int64_t pid, usable_cpus, threads;
+};
+
+void bsw_bench_rank_describe(const struct bsw_common_options *common, const bsw_device *device,
+                             struct bsw_bench_rank *out);
+
+// "# bitsweep 0.1.0, release, ..." and so on, with the table of ranks [num_ranks].
+void bsw_bench_environment_print(const struct bsw_bench_report_options *options,
+                                 const struct bsw_bench_rank *ranks, int num_ranks, FILE *out);
+// The same as "environment" and "ranks" of the document.
+void bsw_bench_environment_describe(const struct bsw_bench_report_options *options,
+                                    const struct bsw_bench_rank *ranks, int num_ranks,
+                                    json_t *document);
+
+// What `bitsweep-bench WHAT` can measure.
+
+extern const struct bsw_command bsw_bench_cluster, bsw_bench_tune, bsw_bench_memory,
+    bsw_bench_kernels;
+// Where the build has GPU kernels, or the emulator's: BITSWEEP_BENCH_DEVICE.
+extern const struct bsw_command bsw_bench_device;
+
+// The status of an error that ranks have agreed on and are to agree on once more with others: ok on
+// all but the rank that it comes from, so that it keeps its rank. A broken transport's stays.
+enum bsw_status bsw_own_status(const bsw_transport *transport, enum bsw_status status,
+                               const struct bsw_error *err);
 
 #endif

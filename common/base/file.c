@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -370,4 +371,85 @@ void bsw_temporaries_remove(void)
     for (int i = MAX_TEMPORARIES - 1; i >= 0; i--) {
         if (temporaries[i]) remove(temporaries[i]);
     }
+}
+
+// ---- JSON ----
+
+#define MAX_BYTES (1u << 20)
+
+enum bsw_status bsw_json_file_read(const char *path, struct json_t **out, struct bsw_error *err)
+{
+    struct bsw_buffer text = {0};
+    json_error_t fault;
+    *out = NULL;
+    enum bsw_status status = bsw_file_read_all(path, MAX_BYTES, &text, err);
+    if (status == BSW_OK) *out = json_loadb((const char *)text.data, text.bytes, 0, &fault);
+    bsw_buffer_deinit(&text);
+    if (status != BSW_OK || json_is_object(*out)) return status;
+    if (!*out)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: line %d: %s", path, fault.line, fault.text);
+    json_decref(*out);
+    *out = NULL;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no JSON object", path);
+}
+
+enum bsw_status bsw_json_file_write(const char *path, struct json_t *object, struct bsw_error *err)
+{
+    char *text = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+    json_decref(object);
+    if (!text) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory", path);
+    size_t bytes = strlen(text);
+    text[bytes++] = '\n'; // no longer a string
+    enum bsw_status status = bsw_file_write_atomic(path, text, bytes, err);
+    free(text);
+    return status;
+}
+
+// ---- new files ----
+
+enum bsw_status bsw_new_file_check(const char *path, int force, struct bsw_error *err)
+{
+    struct stat facts;
+    char target[BSW_PATH_BYTES];
+    BSW_TRY(bsw_file_follow(path, target, err));
+    if (bsw_path_is_folder(path)) return bsw_fail(err, BSW_ERROR_USAGE, "%s: is a folder", path);
+    if (stat(path, &facts) != 0) return BSW_OK;
+    if (!S_ISREG(facts.st_mode))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: not a regular file", path);
+    if (!force) return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", path);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_new_file_create(const char *path, int force, struct bsw_new_file *out,
+                                    struct bsw_error *err)
+{
+    out->fd = -1;
+    out->has_temporary = 0;
+    BSW_TRY(bsw_file_follow(path, out->path, err));
+    BSW_TRY(bsw_path_format(out->temporary, err, "%s.tmp.%ld", out->path, (long)getpid()));
+    BSW_TRY(bsw_new_file_check(path, force, err));
+    bsw_temporary_note(out->temporary);
+    enum bsw_status status = bsw_file_create(out->temporary, &out->fd, err);
+    if (status != BSW_OK) bsw_temporary_forget(out->temporary);
+    out->has_temporary = status == BSW_OK;
+    return status;
+}
+
+enum bsw_status bsw_new_file_finish(struct bsw_new_file *file, struct bsw_error *err)
+{
+    BSW_TRY(bsw_file_sync_close(&file->fd, file->temporary, err));
+    BSW_TRY(bsw_file_rename(file->temporary, file->path, err));
+    bsw_temporary_forget(file->temporary);
+    file->has_temporary = 0;
+    return BSW_OK;
+}
+
+void bsw_new_file_deinit(struct bsw_new_file *file)
+{
+    bsw_file_close(&file->fd);
+    if (file->has_temporary) {
+        unlink(file->temporary);
+        bsw_temporary_forget(file->temporary);
+    }
+    file->has_temporary = 0;
 }

@@ -104,4 +104,41 @@ void bsw_temporary_forget(const char *path);
 void bsw_temporaries_remove(void);
 
 BSW_C_END
+
+// Small files that hold one JSON object.
+
+struct json_t; // of jansson.h
+
+// The caller's to json_decref(). A missing file is BSW_ERROR_IO; one above 1 MiB, or that is no
+// JSON object, BSW_ERROR_BAD_DATA.
+enum bsw_status bsw_json_file_read(const char *path, struct json_t **out, struct bsw_error *err);
+
+// Atomically and durably, indented by 2, numbers with 9 digits. Takes the reference to object,
+// which may be NULL where there was no memory for it.
+enum bsw_status bsw_json_file_write(const char *path, struct json_t *object, struct bsw_error *err);
+
+// A file on its way: written beside its final name, renamed when it is whole.
+
+struct bsw_new_file {
+    char path[BSW_PATH_BYTES];      // behind symbolic links
+    char temporary[BSW_PATH_BYTES]; // PATH.tmp.PID
+    int fd;                         // -1 once finished
+    int has_temporary;              // there is a file of that name, and it is ours
+};
+
+// Whether a file may get this name, or the one that symbolic links lead to from it: it is free or,
+// with force, that of a regular file; else BSW_ERROR_USAGE.
+enum bsw_status bsw_new_file_check(const char *path, int force, struct bsw_error *err);
+
+// The final name must pass bsw_new_file_check. After an error nothing is left and deinit is
+// allowed.
+enum bsw_status bsw_new_file_create(const char *path, int force, struct bsw_new_file *out,
+                                    struct bsw_error *err);
+
+// fsync, rename to the final name, fsync of the folder.
+enum bsw_status bsw_new_file_finish(struct bsw_new_file *file, struct bsw_error *err);
+
+// Removes the temporary file if it was not finished.
+void bsw_new_file_deinit(struct bsw_new_file *file);
+
 #endif

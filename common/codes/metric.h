@@ -4,6 +4,9 @@
 #ifndef BITSWEEP_COMMON_METRIC_H
 #define BITSWEEP_COMMON_METRIC_H
 
+#include <stdint.h>
+#include <string.h>
+
 #include "common/base/c_linkage.h"
 #include "common/base/status.h"
 
@@ -42,4 +45,93 @@ static inline float bsw_metric_written(double value)
 }
 
 BSW_C_END
+
+// The one total order of results: better score first, then smaller row.
+//
+// A score is 32 bits whose unsigned order, descending, is the order of the keys. A candidate of one
+// shard is packed into 64 bits, score above and complemented local row below, so that plain
+// unsigned comparison, descending, is the total order and all candidates of a shard differ.
+
+// Keys are made with + 0.0f, so -0 does not occur; NaN neither.
+static inline uint32_t bsw_score_from_float(float key)
+{
+    uint32_t bits;
+    memcpy(&bits, &key, sizeof bits);
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+// Inverse of bsw_score_from_float; any score is accepted (some give NaN, which compares false with
+// every key).
+static inline float bsw_score_to_float(uint32_t score)
+{
+    uint32_t bits = score >> 31 ? score & 0x7fffffffu : ~score;
+    float key;
+    memcpy(&key, &bits, sizeof key);
+    return key;
+}
+
+static inline uint32_t bsw_score_from_integer(int32_t key)
+{
+    return (uint32_t)key ^ 0x80000000u;
+}
+
+static inline int32_t bsw_score_to_integer(uint32_t score)
+{
+    return (int32_t)(score ^ 0x80000000u);
+}
+
+// Exact values are ordered by 64 bits, of a float64 key that is neither -0 nor NaN. Integers up to
+// 2^53, so all sums of uint8 and int8 rows, are such keys as they are. 0 is below every key.
+static inline uint64_t bsw_exact_score(double key)
+{
+    uint64_t bits;
+    memcpy(&bits, &key, sizeof bits);
+    return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
+}
+
+static inline double bsw_exact_score_to_key(uint64_t score)
+{
+    uint64_t bits = score >> 63 ? score & ~(UINT64_C(1) << 63) : ~score;
+    double key;
+    memcpy(&key, &bits, sizeof key);
+    return key;
+}
+
+BSW_HOST_DEVICE uint64_t bsw_candidate_pack(uint32_t score, uint32_t local_row)
+{
+    return (uint64_t)score << 32 | (uint32_t)~local_row;
+}
+
+BSW_HOST_DEVICE uint32_t bsw_candidate_score(uint64_t candidate)
+{
+    return (uint32_t)(candidate >> 32);
+}
+
+BSW_HOST_DEVICE uint32_t bsw_candidate_row(uint64_t candidate)
+{
+    return ~(uint32_t)candidate;
+}
+
+// The worst candidate that stays, in the total order.
+struct bsw_cut {
+    uint32_t score;
+    uint32_t padding;
+    uint64_t row; // id
+};
+// All stay.
+BSW_HOST_DEVICE struct bsw_cut bsw_keep_all(void)
+{
+    const struct bsw_cut cut = {0, 0, UINT64_MAX};
+    return cut;
+}
+
+// Whether a candidate stays, of a shard whose first row has the id first_row.
+BSW_HOST_DEVICE int bsw_is_within_cut(uint64_t candidate, uint64_t first_row,
+                                      const struct bsw_cut *cut)
+{
+    uint32_t score = bsw_candidate_score(candidate);
+    if (score != cut->score) return score > cut->score;
+    return first_row + bsw_candidate_row(candidate) <= cut->row;
+}
+
 #endif

@@ -7,7 +7,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/memory.h"
-#include "common/device/device_memory.h"
 #include "common/device/device_node.h"
 
 #if defined(__CUDACC__)

@@ -2,7 +2,7 @@
 // One GPU: its memory, copies, queues of work, and waiting for them with a deadline.
 //
 // device.cu has it over the CUDA runtime; compiled as C++ for the emulator of tests/emulation it
-// gives a device in host memory. A build without CUDA has none of it (common/base/device_call.h).
+// gives a device in host memory. A build without CUDA has none of it (common/base/c_linkage.h).
 //
 // Everything but waiting and allocating only queues work and returns. Waiting polls with short
 // sleeps and never blocks in the driver, so that a device that does not answer ends in an error.
@@ -18,7 +18,6 @@
 #include <stdint.h>
 
 #include "common/base/c_linkage.h"
-#include "common/base/device_call.h"
 #include "common/base/status.h"
 
 BSW_C_BEGIN

@@ -4,7 +4,7 @@
 #ifndef BITSWEEP_COMMON_DEVICE_PHASE_H
 #define BITSWEEP_COMMON_DEVICE_PHASE_H
 
-#include "common/base/device_call.h"
+#include "common/base/c_linkage.h"
 
 // X(PHASE, name)
 #define BSW_DEVICE_PHASES(X)          \

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/files/calibration_message.h"
 
 #define MOST_K          10000
 #define MOST_OVERSAMPLE 10000.0

@@ -10,12 +10,11 @@
 #include <xxhash.h>
 
 #include "bitsweep.pb-c.h"
-#include "common/base/parts.h"
-#include "common/codes/result_order.h"
-#include "common/files/calibration_message.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
+#include "common/files/calibration.h"
 #include "common/files/sealed_message.h"
-#include "common/rows/memory_rows.h"
-#include "common/rows/source_name.h"
+#include "common/rows/vectors.h"
 
 uint64_t bsw_row_digest(const void *row, size_t bytes, uint64_t row_id)
 {

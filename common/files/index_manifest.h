@@ -15,7 +15,6 @@
 #include "common/base/status.h"
 #include "common/codes/code_layout.h"
 #include "common/codes/metric.h"
-#include "common/files/calibration.h"
 #include "common/rows/vectors.h"
 
 BSW_C_BEGIN
@@ -60,7 +59,7 @@ static inline const char *bsw_codec_name(const struct bsw_codec *codec)
     return codec->name;
 }
 
-// Known answers of an index: a few queries that are pinned for ever (shard/codecs/pinned_queries.h)
+// Known answers of an index: a few queries that are pinned for ever (shard/codecs/query_codes.h)
 // and, for each shard, their best rows, found when it was encoded and kept in the manifest. Whoever
 // scans the shard later must find the same.
 
@@ -73,7 +72,7 @@ static inline const char *bsw_codec_name(const struct bsw_codec *codec)
 #define BSW_KNOWN_ROWS        32 // of each, fewer where the shard has fewer
 
 // Answers of one shard: lists one after another, each descending in the total order, candidates as
-// common/codes/result_order.h packs them.
+// common/codes/metric.h packs them.
 struct bsw_known_answers {
     uint32_t num_queries; // 0: none
     uint32_t num_rows;    // of each list
@@ -129,6 +128,35 @@ struct bsw_manifest_lists {
     // wrote them.
     int has_ordered_vectors;
 };
+
+// What searches that look at some of an index's lists find: a table that was measured once, when
+// the index was made (coordinator/calibrate), and is kept in its manifest. A search that is asked
+// for a recall takes its settings from there (coordinator/search/recall_choice.h).
+#define BSW_MAX_CALIBRATION_ENTRIES 1024
+
+struct bsw_calibration_entry {
+    uint32_t probe;      // lists a query at most: 1 .. number of lists
+    double ratio;        // as struct bsw_probe_settings has it; 0: none
+    double oversample;   // candidates that get exact values, times k: 1 .. 10000
+    double recall;       // k-recall@k: 0 .. 1
+    double rows_a_query; // looked at, with places that no row has
+    uint32_t scan_dims;  // padded dimensions that keys are made of, the first ones; 0: all
+};
+
+enum bsw_calibration_source { BSW_CALIBRATED_BY_ROWS, BSW_CALIBRATED_BY_QUERIES };
+const char *bsw_calibration_source_name(enum bsw_calibration_source source); // "rows", "queries"
+
+// Entries by ascending recall, none twice: each finds more than all before it.
+struct bsw_calibration {
+    uint32_t k;           // that recall is of; 1 .. 10000
+    uint64_t num_queries; // that it was measured with
+    enum bsw_calibration_source source;
+    uint32_t padded_dims; // of a whole code; the manifest's, not written here
+    uint32_t num_entries; // 0: no table
+    struct bsw_calibration_entry *entries;
+};
+
+void bsw_calibration_deinit(struct bsw_calibration *calibration); // accepts {0}
 
 // What a search of rows of the sample by their codes has found
 // (coordinator/encode/code_check.h), which people are told.

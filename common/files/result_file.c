@@ -12,9 +12,7 @@
 #include "common/base/fault_points.h"
 #include "common/base/file.h"
 #include "common/base/memory.h"
-#include "common/job/new_file.h"
-#include "common/rows/hdf5_source.h"
-#include "common/rows/source_name.h"
+#include "common/rows/vectors.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "result files are little endian");
 
@@ -481,9 +479,10 @@ static enum bsw_status read_hdf5(const char *name, const struct bsw_hdf5_name *h
     uint64_t file_bytes;
     int fd;
     BSW_TRY(bsw_file_open_read(hdf5->file, &fd, &file_bytes, err));
+    enum bsw_status status = bsw_hdf5_ids_read(name, hdf5->file, hdf5->dataset, fd, file_bytes,
+                                               &out->num_queries, &out->k, &out->ids, err);
     bsw_file_close(&fd);
-    BSW_TRY(bsw_hdf5_ids_read(name, hdf5->file, hdf5->dataset, file_bytes, &out->num_queries,
-                              &out->k, &out->ids, err));
+    BSW_TRY(status);
     for (uint64_t i = 0; i < out->num_queries * out->k; i++)
         BSW_TRY(check_id(name, out->ids[i], i, out->k, err));
     return BSW_OK;

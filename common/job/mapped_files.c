@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/job/mapped_files.h"
+#include "common/job/stop_signal.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
-#include "common/job/stop_signal.h"
 
 // Once in the list it stays there, for another mapping after this one: the handler may be looking.
 struct mapping {

@@ -13,7 +13,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/memory.h"
-#include "common/net/link_choice.h"
 #include "common/net/nccl_library.h"
 
 // Ranks other than 0 speak up 3 s after it: by then it has given up its link and printed its error.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/net/link_choice.h"
+#include "common/net/device_link.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "common/base/memory.h"
 #include "common/base/process.h"
 #include "common/job/stop_signal.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 
 // Thread blocks of a rank that shares its device: all must run at the same time.
 #define SHARED_MAX_CTAS "4"

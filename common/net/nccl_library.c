@@ -99,3 +99,12 @@ enum bsw_status bsw_nccl_library_load(struct bsw_nccl_library *out, struct bsw_e
 #endif
     return bsw_nccl_library_load_file(name, out, err);
 }
+
+// With or without NCCL: versions of other ranks are shown too.
+// Up to 2.8 the code had one digit less for the minor number.
+void bsw_nccl_version_format(int version, char *out, size_t capacity)
+{
+    int major = version < 10000 ? version / 1000 : version / 10000;
+    int minor = version < 10000 ? version % 1000 / 100 : version % 10000 / 100;
+    snprintf(out, capacity, "%d.%d.%d", major, minor, version % 100);
+}

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "common/base/clock.h"
+#include "common/net/heartbeat.h"
 #include "common/net/transport_inbox.h"
 
 #define KIND_OUTCOME        (BSW_KIND_RESERVED + 0) // a rank's own status, to rank 0
@@ -414,4 +415,146 @@ enum bsw_status bsw_transport_raise(bsw_transport *transport, enum bsw_status st
             await_end(transport);
     }
     return break_transport(transport, status, err);
+}
+
+// ---- from all, to all ----
+
+enum bsw_status bsw_collect(bsw_transport *transport, const struct bsw_message *message,
+                            const void *own, size_t bytes, bsw_collect_take *take, void *context,
+                            struct bsw_error *err)
+{
+    struct bsw_buffer payload = {0};
+    enum bsw_status status = BSW_OK;
+    if (transport->rank != 0) return bsw_transport_send(transport, 0, message, own, bytes, err);
+    // Also after a failure of take: what was left would be taken for messages of a call to come.
+    for (int rank = 1; rank < transport->num_ranks; rank++) {
+        struct bsw_error *where = status == BSW_OK ? err : NULL;
+        enum bsw_status got =
+            bsw_transport_receive(transport, rank, message, &payload, NULL, where);
+        if (status == BSW_OK) status = got;
+        if (got != BSW_OK) break;
+        if (status == BSW_OK) status = take(context, rank, &payload, err);
+    }
+    bsw_buffer_deinit(&payload);
+    return status;
+}
+
+struct records {
+    unsigned char *all;
+    size_t bytes;
+    const char *name;
+};
+
+static enum bsw_status take_record(void *context, int rank, const struct bsw_buffer *payload,
+                                   struct bsw_error *err)
+{
+    const struct records *records = context;
+    if (payload->bytes != records->bytes)
+        return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent %zu bytes of %s, not %zu", rank,
+                        payload->bytes, records->name, records->bytes);
+    memcpy(records->all + (size_t)rank * records->bytes, payload->data, records->bytes);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_collect_records(bsw_transport *transport, const struct bsw_message *message,
+                                    const void *own, size_t bytes, void *all, struct bsw_error *err)
+{
+    struct records records = {all, bytes, message->name ? message->name : "a message"};
+    if (transport->rank == 0) memcpy(all, own, bytes);
+    return bsw_collect(transport, message, own, bytes, take_record, &records, err);
+}
+
+enum bsw_status bsw_collect_buffers(bsw_transport *transport, const struct bsw_message *message,
+                                    const struct bsw_buffer *own, struct bsw_buffer *payloads,
+                                    struct bsw_error *err)
+{
+    if (transport->rank != 0)
+        return bsw_transport_send(transport, 0, message, own->data, own->bytes, err);
+    for (int rank = 1; rank < transport->num_ranks; rank++)
+        BSW_TRY(bsw_transport_receive(transport, rank, message, &payloads[rank], NULL, err));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_share_record(bsw_transport *transport, const struct bsw_message *message,
+                                 void *data, size_t bytes, struct bsw_error *err)
+{
+    struct bsw_buffer buffer = {0};
+    enum bsw_status status = BSW_OK;
+    if (transport->num_ranks == 1) return BSW_OK;
+    if (transport->rank == 0) status = bsw_buffer_append(&buffer, data, bytes, err);
+    if (status == BSW_OK) status = bsw_transport_broadcast(transport, message, &buffer, err);
+    if (status == BSW_OK && buffer.bytes != bytes)
+        status = bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %zu bytes of %s, not %zu", buffer.bytes,
+                          message->name, bytes);
+    if (status == BSW_OK && transport->rank != 0) memcpy(data, buffer.data, bytes);
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+// ---- the watch ----
+
+// The watch over the ranks of a transport: common/net/heartbeat.h, set up over its messages, and
+// ended with it.
+
+#define KIND_PLACE      (BSW_KIND_RESERVED - 1) // of no batch: it comes before all others
+#define TOLD_TO_WAIT_MS 1000
+
+static void end_process(void *context, const struct bsw_stop_cause *cause)
+{
+    (void)context;
+    bsw_stop_for(cause);
+}
+
+static int find(void *context, struct bsw_stop_cause *cause)
+{
+    return bsw_heartbeat_find(context, cause);
+}
+
+static void tell(void *context, const struct bsw_error *error, int is_said)
+{
+    bsw_heartbeat_tell(context, error, is_said);
+}
+
+// Where rank 0 cannot listen it says so by a place without a port, and by the agreement.
+static enum bsw_status meet(bsw_transport *transport, const struct bsw_heartbeat_options *options,
+                            struct bsw_error *err)
+{
+    const struct bsw_message message = {.kind = KIND_PLACE, .name = "heartbeats"};
+    struct bsw_heartbeat_place place = {0};
+    enum bsw_status status = BSW_OK;
+    if (transport->rank == 0)
+        status = bsw_heartbeat_listen(options, &place, &transport->heartbeat, err);
+    BSW_TRY(
+        bsw_share_record(transport, &message, &place, sizeof place, status == BSW_OK ? err : NULL));
+    if (transport->rank > 0 && place.port > 0)
+        status = bsw_heartbeat_join(options, &place, &transport->heartbeat, err);
+    return status;
+}
+
+enum bsw_status bsw_transport_watch(bsw_transport *transport, double limit_seconds,
+                                    struct bsw_error *err)
+{
+    if (transport->num_ranks == 1 || limit_seconds <= 0) return BSW_OK;
+    const struct bsw_heartbeat_options options = {transport->rank, transport->num_ranks,
+                                                  limit_seconds, end_process, NULL};
+    enum bsw_status status = meet(transport, &options, err);
+    status = bsw_transport_agree(transport, status, err);
+    if (status != BSW_OK) {
+        bsw_transport_unwatch(transport);
+        return status;
+    }
+    const struct bsw_stop_observer observer = {find, tell, transport->heartbeat};
+    bsw_stop_set_observer(&observer);
+    return BSW_OK;
+}
+
+void bsw_transport_unwatch(bsw_transport *transport)
+{
+    if (!transport->heartbeat) return;
+    bsw_stop_set_observer(NULL);
+    if (transport->broken != BSW_OK) {
+        bsw_heartbeat_tell(transport->heartbeat, &transport->broken_error, 1);
+        if (transport->rank > 0) bsw_heartbeat_await_close(transport->heartbeat, TOLD_TO_WAIT_MS);
+    }
+    bsw_heartbeat_close(&transport->heartbeat);
 }

@@ -16,7 +16,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/fault_points.h"
-#include "common/base/thread_pinning.h"
+#include "common/base/process.h"
 #include "common/net/mpi_library.h"
 #include "common/net/transport.h"
 #include "common/net/transport_inbox.h"

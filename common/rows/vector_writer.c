@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/rows/vector_writer.h"
+#include "common/rows/vectors.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/codes/code_layout.h"
-#include "common/job/new_file.h"
-#include "common/rows/source_name.h"
 
 #define BLOCK_BYTES     ((size_t)512 << 10) // rows of .vecs get their dims words in such a block
 #define MOST_HEAD_BYTES 128

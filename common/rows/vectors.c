@@ -7,9 +7,6 @@
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/codes/code_layout.h"
-#include "common/rows/hdf5_source.h"
-#include "common/rows/memory_rows.h"
-#include "common/rows/source_name.h"
 #include "common/rows/synth.h"
 
 struct bsw_vectors {
@@ -75,13 +72,11 @@ enum bsw_status bsw_vector_file_open(const char *source, const char *dataset,
     *out = (struct bsw_vector_file){.fd = -1};
     if (!bsw_hdf5_name_parse(source, dataset, &hdf5)) return read_layout(source, out, err);
     BSW_TRY(bsw_file_open_read(hdf5.file, &out->fd, &out->bytes, err));
-    return bsw_hdf5_rows_open(source, hdf5.file, hdf5.dataset, out->bytes, &out->layout, &out->hdf5,
-                              err);
+    return bsw_hdf5_layout_read(source, hdf5.file, hdf5.dataset, out->bytes, &out->layout, err);
 }
 
 void bsw_vector_file_close(struct bsw_vector_file *file)
 {
-    bsw_hdf5_rows_close(&file->hdf5);
     bsw_file_close(&file->fd);
 }
 
@@ -161,11 +156,6 @@ void bsw_vectors_close(bsw_vectors **vectors)
 const char *bsw_vectors_name(const bsw_vectors *vectors)
 {
     return vectors->name;
-}
-
-int bsw_vectors_is_packed(const bsw_vectors *vectors)
-{
-    return vectors->file.hdf5 || vectors->numbers;
 }
 
 enum bsw_vector_type bsw_vectors_type(const bsw_vectors *vectors)
@@ -274,10 +264,67 @@ enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row,
         bsw_synth_rows(&vectors->synth, first_row, num_rows, out);
         return BSW_OK;
     }
-    if (vectors->file.hdf5)
-        return bsw_hdf5_rows_read(vectors->file.hdf5, first_row, num_rows, out, err);
     if (layout->is_vecs) return read_vecs(vectors, first_row, num_rows, out, err);
     return bsw_file_read_at(vectors->file.fd, vectors->name,
                             layout->first_byte + first_row * layout->stride_bytes, out,
                             num_rows * (size_t)layout->stride_bytes, err);
+}
+
+// ---- rows in memory ----
+
+static _Thread_local struct bsw_memory_rows *lent; // the last one first
+
+int bsw_memory_rows_is_name(const char *name)
+{
+    return strncmp(name, BSW_MEMORY_PREFIX, strlen(BSW_MEMORY_PREFIX)) == 0;
+}
+
+static enum bsw_status check_lent(const struct bsw_memory_rows *rows, struct bsw_error *err)
+{
+    size_t bytes;
+    if (!rows->numbers)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: no array and no file", rows->name);
+    if ((unsigned)rows->type >= BSW_VECTOR_INT32)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: unknown type %d of numbers", rows->name,
+                        (int)rows->type);
+    if (rows->dims < 1 || rows->dims > BSW_MAX_DIMS)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %u dims, must be 1 to %d", rows->name,
+                        rows->dims, BSW_MAX_DIMS);
+    if (rows->num_rows < 1) return bsw_fail(err, BSW_ERROR_USAGE, "%s: 0 rows", rows->name);
+    if (rows->num_rows > SIZE_MAX ||
+        !bsw_multiply_size((size_t)rows->num_rows, rows->dims * bsw_vector_type_bytes(rows->type),
+                           &bytes))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %llu rows are more than memory holds",
+                        rows->name, (unsigned long long)rows->num_rows);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_memory_rows_lend(struct bsw_memory_rows *rows, struct bsw_error *err)
+{
+    BSW_TRY(check_lent(rows, err));
+    rows->next = lent;
+    lent = rows;
+    return BSW_OK;
+}
+
+void bsw_memory_rows_take_back(struct bsw_memory_rows *rows)
+{
+    for (struct bsw_memory_rows **place = &lent; *place; place = &(*place)->next) {
+        if (*place != rows) continue;
+        *place = rows->next;
+        return;
+    }
+}
+
+enum bsw_status bsw_memory_rows_find(const char *name, const struct bsw_memory_rows **out,
+                                     struct bsw_error *err)
+{
+    *out = NULL;
+    for (const struct bsw_memory_rows *rows = lent; rows; rows = rows->next) {
+        if (strcmp(rows->name, name) != 0) continue;
+        *out = rows;
+        return BSW_OK;
+    }
+    return bsw_fail(err, BSW_ERROR_IO,
+                    "%s: rows in the memory of the program that made this; they are gone", name);
 }

@@ -5,9 +5,9 @@
 // Kinds, told apart by the name's ending: .fvecs .bvecs (TEXMEX: int32 dims before each row), .fbin
 // .u8bin .i8bin (big-ann: uint32 count, uint32 dims; or the 16-byte form uint64 count, uint64
 // dims), .npy (1 or 2 axes, f4 f2 u1 i1, C order, little endian; one axis of n numbers is one row
-// of n dims), .hdf5 .h5 with :DATASET behind it (ann-benchmarks; hdf5_source.h), and
+// of n dims), .hdf5 .h5 with :DATASET behind it (ann-benchmarks), and
 // synth:count=N,dims=D[,seed=S][,clusters=C][,type=float32|uint8][,spectrum=X] made by synth.h, and
-// memory:WORD, rows that a caller has lent (memory_rows.h).
+// memory:WORD, rows that a caller has lent.
 #ifndef BITSWEEP_COMMON_VECTORS_H
 #define BITSWEEP_COMMON_VECTORS_H
 
@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/base/c_linkage.h"
+#include "common/base/file.h"
 #include "common/base/status.h"
 
 BSW_C_BEGIN
@@ -55,7 +56,6 @@ struct bsw_vector_file {
     int fd;
     uint64_t bytes;
     struct bsw_vector_layout layout;
-    struct bsw_hdf5_rows *hdf5; // a dataset whose rows only libhdf5 can read, or NULL
 };
 
 // Opens `source`, not synth:, and reads its header. `dataset`: of an HDF5 file whose name says
@@ -85,7 +85,6 @@ enum bsw_status bsw_queries_open(const char *source, struct bsw_row_range range,
 void bsw_vectors_close(bsw_vectors **vectors);
 
 const char *bsw_vectors_name(const bsw_vectors *vectors);          // as given
-int bsw_vectors_is_packed(const bsw_vectors *vectors);             // 1: no file to map rows of
 enum bsw_vector_type bsw_vectors_type(const bsw_vectors *vectors); // never INT32
 uint32_t bsw_vectors_dims(const bsw_vectors *vectors);
 uint64_t bsw_vectors_first_row(const bsw_vectors *vectors);   // id of the first row of the range
@@ -113,4 +112,129 @@ enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row,
 // norms.
 
 BSW_C_END
+
+// What the name of a file says: its kind by the ending, and the dataset in an HDF5 file.
+
+// Datasets of ann-benchmarks' files, where a name does not say which.
+#define BSW_HDF5_BASE      "train"
+#define BSW_HDF5_QUERIES   "test"
+#define BSW_HDF5_NEIGHBORS "neighbors"
+
+// FILE.hdf5, FILE.h5, either with :DATASET behind it.
+struct bsw_hdf5_name {
+    char file[BSW_PATH_BYTES];
+    const char *dataset; // inside `name`, or the fallback: borrowed
+};
+
+// 0 if `name` is not of this kind (or its path longer than any).
+int bsw_hdf5_name_parse(const char *name, const char *fallback, struct bsw_hdf5_name *out);
+
+// Formats of files of rows that are written, too; a format is a row of the list of these in
+// source_name.c. In messages and help:
+#define BSW_WRITTEN_ENDINGS ".fvecs .bvecs .fbin .u8bin .i8bin"
+#define BSW_VECTOR_ENDINGS  BSW_WRITTEN_ENDINGS " .npy .hdf5 or .h5" // synth: has its own
+enum bsw_vector_form { BSW_FORM_VECS, BSW_FORM_BIN, BSW_FORM_NPY, BSW_NUM_FORMS };
+struct bsw_vector_format {
+    const char *ending;
+    enum bsw_vector_type type; // int32: ids; .npy: its header says
+    enum bsw_vector_form form;
+};
+// That of the name's ending, or NULL.
+const struct bsw_vector_format *bsw_vector_format_of(const char *name);
+
+// 1 if `name` ends so, with something before it.
+int bsw_name_ends_with(const char *name, const char *ending);
+
+// 1 for what is read as vectors: their endings, synth:, and an HDF5 file but for its neighbors.
+int bsw_name_is_vectors(const char *name);
+
+// 1 for ids of neighbours without values: .ivecs, .ibin.
+int bsw_name_is_ids(const char *name);
+
+// Writes vectors in every format that vectors.h reads, but for HDF5: the name's ending says which.
+
+// What a file of this name holds; .npy: `fallback`. BSW_ERROR_USAGE for a name that no vectors are
+// written to. .ivecs and .ibin hold int32, the others never.
+enum bsw_status bsw_vector_writer_type(const char *path, enum bsw_vector_type fallback,
+                                       enum bsw_vector_type *out, struct bsw_error *err);
+
+typedef struct bsw_vector_writer bsw_vector_writer;
+
+// Creates PATH.tmp.PID with the header. `type` must be that of the name. num_rows >= 1, dims in 1
+// .. BSW_MAX_DIMS. .fbin and its like get the 16-byte header beyond 2^32 - 1 rows. An existing file
+// is BSW_ERROR_USAGE unless force.
+enum bsw_status bsw_vector_writer_create(const char *path, enum bsw_vector_type type, uint32_t dims,
+                                         uint64_t num_rows, int force, bsw_vector_writer **out,
+                                         struct bsw_error *err);
+
+// Writes rows [first_row, first_row + num_rows), counted from 0: dense numbers [num_rows][dims].
+// The caller writes each row once, in any order.
+enum bsw_status bsw_vector_writer_put(bsw_vector_writer *writer, uint64_t first_row,
+                                      size_t num_rows, const void *numbers, struct bsw_error *err);
+
+// fsync, rename to the final name, fsync of the folder. The writer stays to be destroyed.
+enum bsw_status bsw_vector_writer_finish(bsw_vector_writer *writer, struct bsw_error *err);
+
+// Removes the temporary file if not finished; nulls the pointer; accepts NULL inside.
+void bsw_vector_writer_destroy(bsw_vector_writer **writer);
+
+// Rows that a caller of the library has in memory, as a source of vectors: lent under a name, they
+// are opened by it as a file is (vectors.h), so that no job knows where its rows come from.
+//
+// Lent rows belong to the thread that lends them and are seen by it alone: names are no secret, two
+// threads may use the same one, and nobody on a command line can name what was never lent. Jobs
+// open their sources in the thread that called them.
+
+#define BSW_MEMORY_PREFIX "memory:"
+
+// 1 for names that begin with the prefix.
+int bsw_memory_rows_is_name(const char *name);
+
+// The caller's to keep until it is taken back; no member changes in between.
+struct bsw_memory_rows {
+    const char *name;             // BSW_MEMORY_PREFIX and a word, for messages and manifests
+    const void *numbers;          // [num_rows][dims], any alignment, borrowed
+    enum bsw_vector_type type;    // not INT32
+    uint32_t dims;                // 1 .. BSW_MAX_DIMS
+    uint64_t num_rows;            // 1 or more
+    struct bsw_memory_rows *next; // lent before
+};
+
+// Shape and pointer are checked: BSW_ERROR_USAGE. On success the calling thread takes them back,
+// last lent first.
+enum bsw_status bsw_memory_rows_lend(struct bsw_memory_rows *rows, struct bsw_error *err);
+// Sources opened by their name must be closed. Accepts rows that were not lent.
+void bsw_memory_rows_take_back(struct bsw_memory_rows *rows);
+
+// Those of the calling thread with this name; BSW_ERROR_IO where there are none.
+enum bsw_status bsw_memory_rows_find(const char *name, const struct bsw_memory_rows **out,
+                                     struct bsw_error *err);
+
+// Matrices in HDF5 files, as ann-benchmarks keeps them (train, test, neighbors), and the distance
+// that they are of: hdf5_source.c is the only place that calls libhdf5.
+//
+// libhdf5 only says where numbers lie, for which they must lie in one piece: they are read as those
+// of any other format. H5Dread would unpack chunks, too, but believes a chunk about the size it
+// unpacks to, and reads beyond its buffer (1.10.8): one changed byte of a file is enough. What a
+// file says of itself is checked against its size before anything is allocated. It is not
+// thread-safe and is called by one thread at a time.
+
+// Finds `dataset` of `file` (file_bytes long) and where its rows are; `name` is for messages.
+// BSW_ERROR_USAGE: there is no such dataset (the message lists those that are), or the program was
+// built without libhdf5; BSW_ERROR_BAD_DATA: no HDF5 file, or not two axes of little-endian
+// float32, float16, uint8 or int8, or data in chunks, in other files or not all in this one.
+enum bsw_status bsw_hdf5_layout_read(const char *name, const char *file, const char *dataset,
+                                     uint64_t file_bytes, struct bsw_vector_layout *layout,
+                                     struct bsw_error *err);
+
+// A whole dataset of integers (two axes, up to 64 bits): *ids [num_rows][num_columns], to be freed
+// by bsw_free; fd reads `file`. Errors as above.
+enum bsw_status bsw_hdf5_ids_read(const char *name, const char *file, const char *dataset, int fd,
+                                  uint64_t file_bytes, uint64_t *num_rows, uint64_t *num_columns,
+                                  int64_t **ids, struct bsw_error *err);
+
+// The file's attribute `distance`, as bsw_vectors_distance has it.
+enum bsw_status bsw_hdf5_distance_read(const char *name, const char *file,
+                                       char out[BSW_DISTANCE_BYTES], struct bsw_error *err);
+
 #endif

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
-#include "coordinator/calibrate/calibrate_count.h"
+#include "common/net/transport.h"
 #include "coordinator/calibrate/calibrate_rows.h"
 #include "coordinator/calibrate/calibrate_steps.h"
 #include "coordinator/job/different_rows.h"

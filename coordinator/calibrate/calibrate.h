@@ -23,9 +23,10 @@
 #include <stdint.h>
 
 #include "common/base/cpu_level.h"
-#include "common/base/thread_pinning.h"
+#include "common/base/process.h"
 #include "common/job/progress.h"
 #include "common/net/transport.h"
+#include "coordinator/encode/encode_index.h"
 #include "coordinator/job/facts.h"
 
 #define BSW_CALIBRATE_MOST_ROWS 1000000
@@ -69,5 +70,17 @@ enum bsw_status bsw_calibrate_run(const struct bsw_calibrate_settings *settings,
 
 // An object of the facts that are open; a line of text where there is a table.
 void bsw_calibrate_facts(struct bsw_facts *facts, const struct bsw_calibrate_stats *stats);
+
+// An index and, where it has lists, the table of recalls that its searches are settled by.
+
+// calibration NULL: no table. Else queries, rows, threads and pinning are said; index, level and
+// progress become those of encode. Called by all ranks; ends with an agreement. After an error with
+// *is_made the index is there without its table, and resume makes that alone.
+enum bsw_status bsw_encode_calibrated(const struct bsw_encode_settings *settings,
+                                      const struct bsw_calibrate_settings *calibration,
+                                      struct bsw_transport *transport,
+                                      struct bsw_encode_stats *stats,
+                                      struct bsw_calibrate_stats *calibrated, int *is_made,
+                                      struct bsw_error *err);
 
 #endif

@@ -5,11 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/arithmetic.h"
 #include "common/base/file.h"
-#include "common/base/integer_hash.h"
 #include "common/base/memory.h"
-#include "common/base/parts.h"
-#include "common/rows/vector_writer.h"
+#include "common/rows/vectors.h"
 #include "coordinator/job/different_rows.h"
 #include "shard/host/raw_rows.h"
 

@@ -11,7 +11,7 @@
 #include "common/base/cpu_level.h"
 #include "common/base/file.h"
 #include "common/files/index_manifest.h"
-#include "common/rows/memory_rows.h"
+#include "common/rows/vectors.h"
 
 struct bsw_calibrate_rows {
     char path[BSW_PATH_BYTES]; // "" until it was made
@@ -35,7 +35,7 @@ void bsw_calibrate_rows_deinit(struct bsw_calibrate_rows *rows);
 // ---- the rows of an index -----------------------------------------------------------------------
 
 // The rows of an index that a calibration opens: those that it was made of, or the index's copy of
-// them, which is lent under a name (common/rows/memory_rows.h) as long as the calibration lasts.
+// them, which is lent under a name (common/rows/vectors.h) as long as the calibration lasts.
 // Rows that a program had in memory have no file; a file may be gone.
 
 struct bsw_calibrate_source {

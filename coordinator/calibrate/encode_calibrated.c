@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/calibrate/encode_calibrated.h"
+#include "coordinator/calibrate/calibrate.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "common/files/result_file.h"
-#include "common/rows/source_name.h"
+#include "common/rows/vectors.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/conversion.h"

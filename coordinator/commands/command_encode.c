@@ -4,7 +4,6 @@
 
 #include "common/base/process.h"
 #include "coordinator/calibrate/calibrate.h"
-#include "coordinator/calibrate/encode_calibrated.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/facts.h"

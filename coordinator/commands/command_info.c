@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "common/base/file.h"
-#include "common/device/device_memory.h"
+#include "common/device/device_node.h"
 #include "common/files/result_file.h"
 #include "common/files/shard_file.h"
 #include "common/net/device_link.h"
-#include "common/rows/source_name.h"
 #include "common/rows/vectors.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/index_facts.h"

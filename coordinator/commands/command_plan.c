@@ -7,7 +7,7 @@
 
 #include "coordinator/encode/encode_lists.h"
 #include "coordinator/job/command.h"
-#include "coordinator/plan/plan_lists.h"
+#include "coordinator/plan/plan_index.h"
 #include "coordinator/plan/plan_report.h"
 #include "coordinator/search/search_options.h"
 #include "kernels/rbe/rbe_model.h"

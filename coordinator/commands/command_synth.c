@@ -5,7 +5,7 @@
 
 #include "common/job/progress.h"
 #include "common/rows/synth.h"
-#include "common/rows/vector_writer.h"
+#include "common/rows/vectors.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/command_files.h"
 

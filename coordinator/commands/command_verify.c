@@ -8,11 +8,11 @@
 #include "common/base/clock.h"
 #include "common/files/shard_file.h"
 #include "common/job/progress.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
-#include "coordinator/encode/shard_answers.h"
+#include "common/net/transport.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/same_input.h"
+#include "shard/checks/answer_finder.h"
 #include "shard/codecs/codec.h"
 #include "shard/host/raw_rows.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/encode/encode_fields.h"
+#include "coordinator/encode/encode_index.h"
 
 #include <stdio.h>
 #include <xxhash.h>

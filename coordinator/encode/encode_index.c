@@ -10,9 +10,8 @@
 #include "common/base/file.h"
 #include "common/base/process.h"
 #include "common/job/stop_signal.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
-#include "coordinator/encode/encode_fields.h"
+#include "common/net/transport.h"
 #include "coordinator/encode/encode_pass.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/encode_journal.h"
@@ -137,12 +136,6 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
     manifest->source_rows = bsw_vectors_source_rows(job->vectors);
     manifest->source_file_bytes = bsw_vectors_file_bytes(job->vectors);
     manifest->source_is_copied = s->copy_vectors;
-    if (bsw_vectors_is_packed(job->vectors) && !manifest->source_is_copied) {
-        return bsw_fail(err, BSW_ERROR_USAGE,
-                        "%s: rows in chunks, which refinement cannot take from there: "
-                        "--copy-vectors keeps them in the index, convert writes them to a file",
-                        s->base);
-    }
     BSW_TRY(check_shards(job, err));
     BSW_TRY(settle_lists(job, manifest, err));
     job->has_model_lists = manifest->lists.centroids != NULL;

@@ -14,6 +14,7 @@
 #include "common/base/cpu_level.h"
 #include "common/codes/metric.h"
 #include "common/files/index_manifest.h"
+#include "common/job/journal.h"
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
@@ -50,7 +51,7 @@ struct bsw_encode_settings {
         *table_of; // what a table of recalls will be made of, afterwards; NULL: there is none
     struct bsw_device_choice device; // text NULL: auto
     enum bsw_cpu_level level;
-    int checks_codes;                    // measures what they find of a sample: code_recall.h
+    int checks_codes;                    // measures what they find of a sample: encode_training.h
     struct bsw_progress *progress;       // rank 0, borrowed; NULL: nothing is shown
     const struct bsw_job_events *events; // borrowed, or NULL
 };
@@ -96,5 +97,15 @@ enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
 enum bsw_status bsw_manifest_share(struct bsw_transport *transport,
                                    const struct bsw_message *message, struct bsw_manifest *manifest,
                                    struct bsw_error *err);
+
+// What an index is a function of, as the fields of its journals: not ranks, threads or devices.
+
+// Called on rank 0. manifest: what is known before anything is trained: source, metric, the number
+// of lists and whether codes are of residuals. input_digest: of the rows
+// (coordinator/job/same_input.h).
+enum bsw_status bsw_encode_fields_make(const struct bsw_encode_settings *settings,
+                                       const struct bsw_manifest *manifest,
+                                       const struct bsw_codec_model *model, uint64_t input_digest,
+                                       struct bsw_journal_fields *out, struct bsw_error *err);
 
 #endif

@@ -5,9 +5,9 @@
 #include <omp.h>
 #include <string.h>
 
-#include "common/base/parts.h"
-#include "common/net/collect.h"
+#include "common/base/arithmetic.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "kernels/encode/prepare_rows.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/shard_encode.h"

@@ -14,7 +14,7 @@
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
 #include "coordinator/job/index_facts.h"
-#include "shard/lists/training_journal.h"
+#include "shard/lists/lloyd_rounds.h"
 
 #define BSW_LISTS_AUTO UINT64_MAX
 

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/parts.h"
+#include "common/base/arithmetic.h"
 #include "common/base/process.h"
 #include "common/job/stop_signal.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
-#include "shard/codecs/device_encode_run.h"
+#include "common/net/transport.h"
+#include "shard/codecs/shard_encode.h"
 
 // Blocks of all shards together.
 static uint64_t num_blocks(const struct bsw_encode_pass *pass)

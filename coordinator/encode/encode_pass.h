@@ -14,8 +14,8 @@
 #include "common/rows/vectors.h"
 #include "coordinator/encode/encode_index.h"
 #include "coordinator/encode/encode_lists.h"
-#include "coordinator/encode/shard_answers.h"
 #include "coordinator/job/encode_journal.h"
+#include "shard/checks/answer_finder.h"
 
 struct bsw_encode_pass {
     // To be set before the run, all borrowed; the rest is {0}.

@@ -13,12 +13,11 @@
 #include <unistd.h>
 
 #include "common/base/memory.h"
-#include "common/job/mapped_files.h"
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
 #include "coordinator/job/device_choice.h"
 #include "coordinator/job/option_table.h"
-#include "kernels/scan_tuning.h"
+#include "kernels/tuning/scan_tuning.h"
 
 // ---- every command ----
 

@@ -6,10 +6,10 @@
 
 #include <stdint.h>
 
+#include "common/base/arithmetic.h"
 #include "common/base/cpu_level.h"
-#include "common/base/parts.h"
+#include "common/base/process.h"
 #include "common/base/status.h"
-#include "common/base/thread_pinning.h"
 #include "common/net/transport.h"
 #include "coordinator/job/facts.h"
 #include "coordinator/job/option_table.h"

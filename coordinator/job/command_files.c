@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "common/base/file.h"
-#include "common/rows/source_name.h"
+#include "common/rows/vectors.h"
 
 // One that exists.
 struct output {

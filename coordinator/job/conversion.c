@@ -8,8 +8,7 @@
 #include "common/codes/half.h"
 #include "common/files/result_file.h"
 #include "common/job/progress.h"
-#include "common/rows/source_name.h"
-#include "common/rows/vector_writer.h"
+#include "common/rows/vectors.h"
 #include "coordinator/job/sidecar.h"
 #include "kernels/refine/refine.h"
 

@@ -6,8 +6,8 @@
 
 #include "common/base/memory.h"
 #include "common/base/process.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "coordinator/job/option_table.h"
 
 #define MOST_ORDINAL 1023

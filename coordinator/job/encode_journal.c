@@ -10,8 +10,8 @@
 
 #include "common/base/file.h"
 #include "common/job/stop_signal.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "shard/codecs/codec.h"
 
 #define PLAN_NAME  "encode.plan"

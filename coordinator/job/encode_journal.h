@@ -5,7 +5,7 @@
 //                         yet with digests, so that nothing is trained again
 //   encode-00003.journal  of each rank, once it has committed: a record for each of its blocks.
 //                         Field: the run id of the plan, so that none of another run is taken
-//   encode.lists          shard/lists/training_journal.h of rank 0, of the same fields, from when
+//   encode.lists          shard/lists/lloyd_rounds.h of rank 0, of the same fields, from when
 //                         centroids are trained until the plan has them
 //   shard-*.tmp           the shard files
 // and beside an index that is whole, until it has the table of recalls it was asked for:
@@ -22,7 +22,7 @@
 #include "common/files/shard_writer.h"
 #include "common/job/journal.h"
 #include "common/net/transport.h"
-#include "shard/lists/training_journal.h"
+#include "shard/lists/lloyd_rounds.h"
 
 // One block of all shards' blocks, counted through. Also a record, and what ranks send to rank 0.
 struct bsw_encode_block {

@@ -5,8 +5,8 @@
 #include <xxhash.h>
 
 #include "common/base/memory.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "coordinator/job/command.h"
 #include "kernels/encode/encode.h"
 

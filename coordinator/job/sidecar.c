@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/base/file.h"
-#include "common/base/json_file.h"
 #include "common/codes/metric.h"
 
 static void add_integer(json_t *object, const char *key, uint64_t value)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/plan/model_rates.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
-#include "common/base/json_file.h"
+#include "common/base/file.h"
 #include "kernels/encode/raw_codes.h"
-#include "kernels/scan_tuning.h"
+#include "kernels/tuning/scan_tuning.h"
 #include "shard/codecs/codec.h"
 
 #define LEAST_NUMBER 1e-15

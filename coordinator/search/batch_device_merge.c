@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
-#include "common/base/parts.h"
 #include "common/device/device_phase.h"
 #include "kernels/gpu_select/gpu_select.h"
 

@@ -5,7 +5,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "shard/codecs/query_codes.h"
 
 void bsw_batch_merge_init(struct bsw_batch_merge *merge, const struct bsw_manifest *manifest,

@@ -13,7 +13,7 @@
 
 #include <pthread.h>
 
-#include "common/base/thread_pinning.h"
+#include "common/base/process.h"
 #include "coordinator/job/job_events.h"
 #include "coordinator/search/batch_search.h"
 

@@ -4,11 +4,10 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/job/mapped_files.h"
 #include "common/job/progress.h"
 #include "common/job/stop_signal.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 
 static const char *const names[BSW_NUM_EXCHANGES] = {"a batch", "candidates", "cuts", "survivors"};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/search/merge_choice.h"
 
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 
 // A rank's candidates take this part of its device's memory at most.
 #define CANDIDATES_PART 4

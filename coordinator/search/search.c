@@ -5,12 +5,12 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "common/base/arithmetic.h"
 #include "common/base/clock.h"
-#include "common/base/median.h"
 #include "common/base/number_parse.h"
 #include "common/base/process.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/search/merge_choice.h"
 #include "shard/codecs/codec.h"

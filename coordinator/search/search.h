@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#include "common/base/thread_pinning.h"
+#include "common/base/process.h"
 #include "common/job/progress.h"
 #include "coordinator/job/device_choice.h"
 #include "coordinator/job/job_events.h"

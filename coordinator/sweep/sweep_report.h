@@ -84,8 +84,8 @@ struct bsw_sweep_report {
     int has_plots; // out: 0: gnuplot is missing
 };
 
-// What the check of its codes (encode/code_recall.h) has to say of an index, as sweep.json has it;
-// 0: nothing.
+// What the check of its codes (encode/encode_training.h) has to say of an index, as sweep.json has
+// it; 0: nothing.
 int bsw_sweep_index_note(const char *name, const json_t *index, char *text, size_t bytes);
 
 // All but the table.

@@ -5,8 +5,8 @@
 
 #include "common/base/process.h"
 #include "common/job/stop_signal.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "coordinator/truth/truth.h"
 
 enum { CHECK_SECONDS = 300 };

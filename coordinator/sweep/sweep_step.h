@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "common/base/file.h"
-#include "common/base/thread_pinning.h"
+#include "common/base/process.h"
 #include "coordinator/encode/encode_index.h"
 #include "coordinator/job/job_events.h"
 #include "coordinator/search/search.h"

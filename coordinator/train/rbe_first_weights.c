@@ -5,11 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
-#include "common/base/parts.h"
 #include "kernels/rbe/rbe_start.h"
-#include "shard/codecs/principal_axes.h"
+#include "shard/codecs/sample.h"
 #include "shard/codecs/saq_training.h"
 
 #define SEED_WEIGHTS  1    // what seeds are hashed with; others: rbe_training.c

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 
 enum bsw_status bsw_rbe_worker_init(const struct bsw_rbe_training_options *options,
                                     const struct bsw_rbe_pairs *pairs, size_t max_pairs,

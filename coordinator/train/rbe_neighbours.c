@@ -4,10 +4,10 @@
 #include <omp.h>
 #include <string.h>
 
-#include "common/base/parts.h"
+#include "common/base/arithmetic.h"
 #include "common/job/progress.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "shard/exact/neighbour_scan.h"
 
 // Takes the first rows of the list as the choices of a place, but not the place itself.

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 
 // What the seed is hashed with; those of training are smaller, of pairs larger.
 enum { SEED_NEGATIVES = 51 };
@@ -63,7 +63,7 @@ static size_t num_groups_of(const struct bsw_rbe_quality *quality)
     return groups > 0 ? groups : 1;
 }
 
-// Whole cells of rbe_split.h; the last group has what is left, too.
+// Whole cells of rbe_pair_source.h; the last group has what is left, too.
 static size_t group_end(const struct bsw_rbe_quality *quality, size_t g)
 {
     return g + 1 < num_groups_of(quality) ? (g + 1) * quality->group_pairs : quality->num_pairs;

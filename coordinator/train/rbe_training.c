@@ -7,18 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
-#include "common/base/parts.h"
+#include "common/base/arithmetic.h"
 #include "common/job/progress.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "coordinator/train/rbe_first_weights.h"
 #include "coordinator/train/rbe_group.h"
+#include "coordinator/train/rbe_pair_source.h"
 #include "coordinator/train/rbe_quality.h"
-#include "coordinator/train/rbe_split.h"
 
 // What seeds are hashed with, so that no choice repeats another; 1, 2: rbe_first_weights.c, 3, 6:
-// rbe_split.c.
+// rbe_pair_source.c.
 enum { SEED_ORDER = 4, SEED_SHIFTS, SEED_HELD_OUT };
 
 #define SCALE_GROUPS 8

@@ -66,7 +66,7 @@ struct bsw_rbe_training_options {
     double input_rms;     // root mean square of the components of inputs, for the quantizer
     int has_similarities; // the loss: rbe_loss.h
 
-    int has_near_negatives;      // groups are cells of near queries (rbe_split.h), not random
+    int has_near_negatives;      // groups are cells of near queries (rbe_pair_source.h), not random
                                  // pairs; also of those held out
     uint64_t most_batches;       // of this call; 0: no limit
     uint64_t checkpoint_batches; // between checkpoints; 0: at the ends of epochs alone

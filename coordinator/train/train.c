@@ -7,8 +7,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/gnuplot.h"
 #include "coordinator/train/rbe_first_weights.h"

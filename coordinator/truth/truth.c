@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/arithmetic.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
-#include "common/base/parts.h"
 #include "common/base/process.h"
 #include "common/files/result_file.h"
 #include "common/job/stop_signal.h"
-#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/option_table.h"
 #include "coordinator/job/same_input.h"

@@ -2,7 +2,7 @@
 // groundtruth on a GPU: queries in groups that memory holds, the rank's rows streamed through the
 // device once for each group.
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "common/job/stop_signal.h"
 #include "coordinator/truth/truth_backend.h"
 #include "kernels/encode/prepare_rows.h"

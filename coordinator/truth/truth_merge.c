@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
-#include "common/net/collect.h"
+#include "common/codes/metric.h"
 #include "common/net/message_kinds.h"
+#include "common/net/transport.h"
 
 // The k best of a list as struct bsw_ranked behind their uint64 count.
 static enum bsw_status pack_list(struct bsw_truth_merge *job, const struct bsw_exact_best *list,

@@ -5,7 +5,6 @@
 
 #include "common/base/file.h"
 #include "common/base/memory.h"
-#include "common/job/new_file.h"
 
 #define HEAD_BYTES 8
 #define COPY_BYTES ((size_t)1 << 20)

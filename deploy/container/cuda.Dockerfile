@@ -10,7 +10,7 @@ ARG ARCHITECTURES=all
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
         gcc g++ libc6-dev cmake ninja-build pkg-config protobuf-c-compiler protobuf-compiler dpkg-dev file \
         libopenmpi-dev libprotobuf-c-dev libxxhash-dev libhwloc-dev libopenblas-dev libjansson-dev libhdf5-dev \
-        zlib1g-dev && rm -rf /var/lib/apt/lists/*
+        && rm -rf /var/lib/apt/lists/*
 COPY . /source
 WORKDIR /source
 RUN cmake -S . -B /build -G Ninja -DCMAKE_BUILD_TYPE=Release -DBITSWEEP_MPI=ON -DBITSWEEP_HDF5=ON -DBITSWEEP_CUDA=ON \

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/coarse_scan/coarse_scan.h"
 #include "kernels/kernel_sums.h"
 

@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 #include "common/base/c_linkage.h"
-#include "common/base/device_call.h"
 #include "common/codes/code_layout.h"
 #include "common/codes/metric.h"
 #include "common/rows/vectors.h"

@@ -55,7 +55,7 @@ BSW_DEVICE_CALL int bsw_device_refine(enum bsw_metric metric,
 
 // ---- all rows against all queries ----
 
-// Lists of a group of queries, by exact score (common/codes/result_order.h), with the contract of
+// Lists of a group of queries, by exact score (common/codes/metric.h), with the contract of
 // struct bsw_device_lists for counts and capacity.
 struct bsw_device_exact_lists {
     uint32_t num_queries;

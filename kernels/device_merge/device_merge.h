@@ -2,7 +2,7 @@
 // device_merge: candidates of several shards on one GPU, from their sorted lists to each query's
 // cut: the worst candidate that is among the best `keep` of all, as rbeGIR's global sort finds it.
 //
-// Items are packed as in common/codes/result_order.h, every list in descending order. Shards come
+// Items are packed as in common/codes/metric.h, every list in descending order. Shards come
 // in the order of their rows, so an item's place in the lists of its query, one behind the other,
 // decides between equal scores: keys are (score, complemented place), sorted by bsw_device_sort.
 //
@@ -14,8 +14,7 @@
 #include <stdint.h>
 
 #include "common/base/c_linkage.h"
-#include "common/base/device_call.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/device_scan/device_scan.h"
 
 BSW_C_BEGIN

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys, scores and appends, shared by the scans: kernels/select/select.h and
-// common/codes/result_order.h for device code. Each operation is rounded as written there.
+// common/codes/metric.h for device code. Each operation is rounded as written there.
 #ifndef BITSWEEP_KERNELS_DEVICE_KEY_CUH
 #define BITSWEEP_KERNELS_DEVICE_KEY_CUH
 

@@ -23,7 +23,6 @@
 #include <stdint.h>
 
 #include "common/base/c_linkage.h"
-#include "common/base/device_call.h"
 #include "common/codes/code_layout.h"
 
 BSW_C_BEGIN
@@ -75,7 +74,7 @@ struct bsw_device_row_queues {
     uint32_t first_block, num_blocks;
 };
 
-// Candidate lists of a batch: packed as in common/codes/result_order.h.
+// Candidate lists of a batch: packed as in common/codes/metric.h.
 struct bsw_device_lists {
     uint32_t num_queries;
     uint32_t capacity;

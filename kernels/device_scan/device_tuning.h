@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "common/base/c_linkage.h"
-#include "common/base/device_call.h"
 #include "common/base/status.h"
 
 BSW_C_BEGIN

@@ -74,7 +74,7 @@ struct bsw_stage_counts {
 struct bsw_matrix_output {
     uint64_t *items; // room for 32 * num_bundles more behind count
     size_t count;    // advanced
-    uint32_t limit;  // inclusive score (common/codes/result_order.h)
+    uint32_t limit;  // inclusive score (common/codes/metric.h)
 };
 
 struct bsw_matrix_scan_table {

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/matrix_scan/matrix_block_avx512.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/select/select_quick.h"

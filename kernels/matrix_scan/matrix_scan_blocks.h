@@ -9,7 +9,7 @@
 #ifndef BITSWEEP_KERNELS_MATRIX_SCAN_BLOCKS_H
 #define BITSWEEP_KERNELS_MATRIX_SCAN_BLOCKS_H
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/select/select.h"
 #include "kernels/select/select_quick.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/select/select_quick.h"
 

@@ -16,7 +16,7 @@
 BSW_C_BEGIN
 
 // One candidate of the whole corpus; `row` is the global row. The score is that of an exact value
-// (common/codes/result_order.h), or holds that of a key in its upper half and in its lower half a
+// (common/codes/metric.h), or holds that of a key in its upper half and in its lower half a
 // number that travels with it. Larger is better.
 struct bsw_ranked {
     uint64_t score;

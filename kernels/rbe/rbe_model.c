@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 
 static size_t layer_size(uint32_t num_out, uint32_t num_in)
 {

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 
 // Nearly Gaussian: the sum of 12 uniform numbers, so that directions are even.
 static float random_number(uint64_t seed, uint64_t index)

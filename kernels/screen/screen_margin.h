@@ -58,7 +58,6 @@
 
 #include "common/codes/code_layout.h"
 #include "common/codes/metric.h"
-#include "common/codes/result_order.h"
 
 #if BSW_MAX_DIMS > 65536
 #error "the proof's bound of g"
@@ -107,7 +106,7 @@ static inline float bsw_screen_row_bias(enum bsw_metric metric, double squared_n
     return bsw_round_up(t - (1.0 - share) * squared_norm * 0.5);
 }
 
-// The limit of a query whose list takes exact scores (common/codes/result_order.h) from `score` on.
+// The limit of a query whose list takes exact scores (common/codes/metric.h) from `score` on.
 static inline float bsw_screen_limit(enum bsw_metric metric, double squared_norm, double share,
                                      uint64_t score)
 {

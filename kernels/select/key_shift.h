@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/base/c_linkage.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 #define BSW_SCORE_OF_MINUS_INFINITY 0x007fffffu
 #define BSW_SCORE_OF_INFINITY       0xff800000u

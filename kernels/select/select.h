@@ -7,7 +7,7 @@
 // a thousand pass: the compare dominates, not the append. `histogram`: counts of integer distances,
 // XFBQ Algorithm 1. `queue`: rbeGIR's local selection, RBE Algorithm 1.
 //
-// Candidates are packed as in common/codes/result_order.h. Nothing here can fail or allocate.
+// Candidates are packed as in common/codes/metric.h. Nothing here can fail or allocate.
 // Thread-safe.
 #ifndef BITSWEEP_KERNELS_SELECT_H
 #define BITSWEEP_KERNELS_SELECT_H
@@ -69,7 +69,7 @@ struct bsw_select_table {
     // for n.
     size_t (*keep_best)(uint64_t *candidates, size_t n, size_t keep, uint64_t *scratch);
 
-    // The same for exact scores (common/codes/result_order.h), which need not be distinct, with the
+    // The same for exact scores (common/codes/metric.h), which need not be distinct, with the
     // rows they belong to: of equal scores those that come earlier are kept. The kept stay in the
     // order they came in, so that ascending rows do. 1 <= keep <= n; returns the lowest score kept.
     // scratch: room for 2 * n.

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 // A float f with (key >= f) == (score of key >= limit) for every key a filter may meet: none is
 // NaN or -0. Scores below that of -infinity are reached by all keys. Scores above that of

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/select/select.h"
 
 static size_t reference_filter_integer(const int32_t *dots, const uint32_t *masks,

@@ -7,7 +7,7 @@
 
 #include "kernels/lanes.h"
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/select/select_quick.h"
 #include "kernels/table_scan/table_scan.h"
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/table_scan/table_scan.h"
 
 static const char *const names[BSW_NUM_TABLE_TYPES] = {[BSW_TABLE_FLOAT32] = "float32",

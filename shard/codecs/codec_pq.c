@@ -9,12 +9,11 @@
 #include <string.h>
 
 #include "bitsweep.pb-c.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/files/sealed_message.h"
 #include "kernels/kernel_sums.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/product_training.h"
-#include "shard/codecs/radii_training.h"
 
 #define PART_FIELD   19 // Manifest.part
 #define MOST_SQUARES 1e37

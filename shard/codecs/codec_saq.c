@@ -2,6 +2,7 @@
 // saq: segmented adaptive quantization, several bits where the data has its energy
 // (saq_training.h).
 #include "shard/codecs/codec_saq.h"
+#include "shard/codecs/saq_training.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,8 +15,6 @@
 #include "kernels/kernel_sums.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/query_codes.h"
-#include "shard/codecs/saq_training.h"
-#include "shard/codecs/stage_choice.h"
 
 #define PART_FIELD 10 // Manifest.frame
 

@@ -6,6 +6,8 @@
 #include "common/files/index_manifest.h"
 #include "common/files/shard_file.h"
 #include "kernels/encode/encode.h"
+#include "kernels/tuning/scan_tuning.h"
+#include "shard/codecs/sample.h"
 
 #define BSW_SAQ_MAX_DIMS 4096 // the frame is dims^2 floats, its training dims^2 doubles three times
 
@@ -36,5 +38,19 @@ void bsw_frame_of_manifest(const struct bsw_manifest *manifest, struct bsw_saq_f
 void bsw_store_affine(const struct bsw_manifest *manifest, size_t count, const float *norms,
                       const float *scales, const uint32_t *tails, const float *mean_dots,
                       const struct bsw_code_arrays *arrays, size_t row);
+
+// Where the first stage of a progressive scan ends: the share of rows that would go on is counted
+// on the sample, and the end that costs least, by the tables of `bitsweep bench tune`, is taken.
+
+// Sets manifest->stage_dims, given mean, rotation, layout and metric: a multiple of 32 where a
+// stage saves at least a twentieth of the scan, else all dims. Up to 32 rows of the sample serve as
+// queries against up to 8,192 others, the best of which stand for the limit: looser than that of a
+// larger corpus. The answer depends on the sample alone, not on CPU level or threads.
+enum bsw_status bsw_choose_stage(struct bsw_sample *sample, struct bsw_manifest *manifest,
+                                 struct bsw_error *err);
+
+// What a scan costs with a stage of `dims`, in dimensions, when a share of half bundles goes on.
+double bsw_stage_cost(const struct bsw_scan_tuning *tuning, uint32_t dims, uint32_t padded_dims,
+                      double share);
 
 #endif

@@ -11,8 +11,8 @@
 #include "common/base/memory.h"
 #include "common/files/sealed_message.h"
 #include "shard/codecs/codec.h"
-#include "shard/codecs/principal_axes.h"
 #include "shard/codecs/query_codes.h"
+#include "shard/codecs/sample.h"
 
 #define PART_FIELD   19 // Manifest.part
 #define ROTATED_RULE 1

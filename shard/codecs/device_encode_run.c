@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shard/codecs/device_encode_run.h"
+#include "shard/codecs/shard_encode.h"
 
 #include <string.h>
 #include <xxhash.h>

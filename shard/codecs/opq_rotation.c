@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "shard/codecs/principal_axes.h"
+#include "shard/codecs/sample.h"
 
 // LAPACK, column-major (Fortran interface of OpenBLAS).
 void dgesdd_(const char *jobz, const int *m, const int *n, double *a, const int *lda, double *s,

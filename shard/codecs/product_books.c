@@ -3,9 +3,8 @@
 
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
-#include "common/base/parts.h"
 #include "common/job/stop_signal.h"
 
 #define BLOCK_ROWS   1024

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "shard/codecs/selective_table.h"
 
 enum bsw_status bsw_product_codes_create(enum bsw_metric metric, uint32_t dims, uint32_t parts,

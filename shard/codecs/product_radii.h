@@ -48,7 +48,7 @@ struct bsw_product_radii {
 };
 
 // What radii are: of the projection's cell; or the least or largest of its part, whatever the cell;
-// or none of these but those of entry_map.h.
+// or none of these but those of selective_table.h.
 enum bsw_radii_kind { BSW_RADII_DYNAMIC, BSW_RADII_SMALL, BSW_RADII_LARGE, BSW_RADII_NEAREST };
 #define BSW_RADII_KINDS "dynamic|small|large|nearest"
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
 #include "common/job/stop_signal.h"
 

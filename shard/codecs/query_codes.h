@@ -7,7 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/memory.h"
+#include "common/files/index_manifest.h"
 #include "shard/codecs/codec.h"
+#include "shard/codecs/query_batch.h"
 
 // uint32 words of a coded query.
 size_t bsw_query_words(const struct bsw_manifest *manifest, uint32_t query_bits);
@@ -25,7 +28,7 @@ void bsw_query_encode(const struct bsw_encode_table *kernels, const struct bsw_m
                       union bsw_query_number *number, struct bsw_value_terms *value, void *scratch);
 
 // The estimate a key stands for, as reported without refinement, rounded once; the exact value
-// where keys are exact. `score` as in common/codes/result_order.h.
+// where keys are exact. `score` as in common/codes/metric.h.
 float bsw_value_of_score(const struct bsw_manifest *manifest, uint32_t query_bits, uint32_t score,
                          struct bsw_value_terms terms);
 
@@ -40,5 +43,41 @@ void bsw_query_put(uint32_t *words, uint32_t words_per_plane, uint32_t query_bit
 // clip(2 * floor(p / (2 * scale)) + 1), so that p is about scale * q. Returns the scale.
 float bsw_query_planes_scaled(const struct bsw_code_layout *layout, const float *p,
                               uint32_t query_bits, uint32_t *words);
+
+// Queries that are the same for ever, for known answers: coded without a vector, from an integer
+// hash alone.
+//
+// A component of w planes is an odd integer of at most 2^w - 1 and can be written in any number of
+// planes from w on, so one answer serves every --query-bits that has that many; query i has
+// bsw_pinned_planes[i]. Where codes are bytes, queries are rows of random
+// bytes.
+
+extern const uint32_t bsw_pinned_planes[BSW_KNOWN_QUERIES]; // ascending, the first is 1
+
+struct bsw_pinned_queries {
+    uint32_t num_queries;         // different ones: query i of the batch is number i % num_queries
+    struct bsw_query_batch batch; // points into the buffers
+    struct bsw_buffer words, numbers;
+};
+
+// Most planes that an index' known answers are asked with: the last of bsw_pinned_planes, fewer
+// where sums would not fit (code_layout.h).
+uint32_t bsw_pinned_query_bits(const struct bsw_manifest *manifest);
+
+// How many of the queries have up to query_bits planes; where codes are bytes all.
+uint32_t bsw_pinned_num(const struct bsw_manifest *manifest, uint32_t query_bits);
+
+// `count` queries, those of up to query_bits planes in turn; query_bits as bsw_code_layout_check
+// takes it, BSW_RAW_QUERY_BITS where codes are bytes. bsw_pinned_queries_deinit frees, also after
+// an error.
+enum bsw_status bsw_pinned_queries_make(const struct bsw_manifest *manifest, uint32_t query_bits,
+                                        size_t count, struct bsw_pinned_queries *out,
+                                        struct bsw_error *err);
+void bsw_pinned_queries_deinit(struct bsw_pinned_queries *queries); // accepts {0}
+
+// One query of random components of num_planes planes, 1 .. query_bits, written in query_bits;
+// padding bits are 0.
+void bsw_pinned_words(const struct bsw_code_layout *layout, uint32_t num_planes,
+                      uint32_t query_bits, uint64_t seed, uint32_t *words);
 
 #endif

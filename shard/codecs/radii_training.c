@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shard/codecs/radii_training.h"
+#include "shard/codecs/product_training.h"
 
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 
-#include "common/base/parts.h"
-#include "common/codes/result_order.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "common/job/stop_signal.h"
 #include "kernels/select/select.h"
 #include "shard/codecs/product_radii.h"

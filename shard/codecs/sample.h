@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/memory.h"
 #include "common/codes/metric.h"
 #include "common/job/progress.h"
 #include "common/rows/vectors.h"
@@ -82,5 +83,17 @@ enum bsw_status bsw_sample_next(struct bsw_sample *sample, const float **rows, f
 
 // BSW_ERROR_BAD_DATA: a pass found no good row.
 enum bsw_status bsw_sample_fail_empty(const struct bsw_sample *sample, struct bsw_error *err);
+
+// Orthonormal axes for codes: principal ones of a sample, and random ones. LAPACK in float64: bits
+// depend on the machine.
+
+// Eigenvectors of a covariance [dims][dims], symmetric, overwritten: axes [dims][dims], a row each,
+// in order of falling energy; energies [dims].
+enum bsw_status bsw_principal_axes(uint32_t dims, double *covariance, double *energies,
+                                   double *axes, struct bsw_error *err);
+
+// A random orthogonal matrix [dims][dims]: Q of the QR factorisation of hashed Gaussians.
+enum bsw_status bsw_random_rotation(uint64_t seed, uint32_t dims, double *matrix,
+                                    struct bsw_error *err);
 
 #endif

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/codec_saq.h"
-#include "shard/codecs/principal_axes.h"
+#include "shard/codecs/sample.h"
 
 #define GROUP_DIMS 32
 #define NOTED_DIMS 1024 // below these axes take less than a second

@@ -4,12 +4,12 @@
 //
 // For each part, a ray at the query's projection (l2: less the list's centroid) finds the entries
 // within limit = (radius * scale)^2, radius as product_radii.h has it for the projection before the
-// centroid is taken off, or, with radii of the nearest entries, limit is what entry_map.h has for
+// centroid is taken off, or, with radii of the nearest entries, limit is what is below for
 // the ray: l2 alone. t_p(e), the number of entry e, is then
 //
 //   mode H  a hit adds what it adds in a full table (product_codes.h); a miss adds the bound: limit
 //           under l2, (|q_p|^2 - limit) / 2 under ip and cosine; or -infinity to the key; or the
-//           mean of entries outside (entry_map.h)
+//           mean of entries outside (below)
 //   mode M  1 within limit / 4 (half the radius), 0 within limit, -1 for a miss
 //   mode L  1 for a hit, 0 for a miss
 //
@@ -22,9 +22,12 @@
 #ifndef BITSWEEP_SHARD_SELECTIVE_TABLE_H
 #define BITSWEEP_SHARD_SELECTIVE_TABLE_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "common/base/c_linkage.h"
+#include "common/base/memory.h"
 #include "kernels/entry_tables/entry_tables.h"
-#include "shard/codecs/entry_map.h"
 #include "shard/codecs/product_codes.h"
 #include "shard/codecs/product_radii.h"
 
@@ -128,6 +131,40 @@ float bsw_selective_plain_table(const struct bsw_selection *selection,
 size_t bsw_selective_keep(const struct bsw_product_codes *codes, const uint32_t *hits,
                           const uint8_t *bundles, size_t bundle_bytes, uint64_t *items,
                           size_t count);
+
+// Radii that hold the nearest quarter of a codebook's entries: for product codes with parts of 2
+// dimensions, under l2.
+//
+// JUNO's radii (product_radii.h) go by the density of rows around a query. Where its list's
+// centroid lies far from it a ray is far from all entries, and hits few of those of the rows that
+// matter; where it is near, most. Here a radius is the ray's own, after the centroid is taken off:
+// what holds a quarter of the entries (the share that JUNO's Section 3.2 finds in use), times a
+// scale. It is looked up, not computed: each part's plane is divided into 32 x 32 cells, over the
+// box that holds its entries, twice as wide and high; a cell has the radius of its middle, and what
+// entries outside that are on average: the mean of their squared distances from the middle. Rays
+// outside the box have the nearest cell.
+//
+// Made of the codebooks alone, by operations that are the same on every machine, where a search is
+// opened: 1,024 cells of a part look at all its entries.
+
+#define BSW_ENTRY_MAP_CELLS 32 // a side of a box
+#define BSW_ENTRY_MAP       ((size_t)BSW_ENTRY_MAP_CELLS * BSW_ENTRY_MAP_CELLS)
+
+// Owned arrays.
+struct bsw_entry_map {
+    uint32_t parts;
+    float *boxes;  // [parts][4]: least x, least y, most x, most y
+    float *limits; // [parts][cells of y][cells of x]: (radius * scale)^2, above 0; infinity too
+    float *misses; // likewise: the mean of what is outside, at least the limit
+};
+
+// entries: [parts][2][num], num a multiple of 4; scale: positive, infinity too.
+enum bsw_status bsw_entry_map_create(uint32_t parts, size_t num, const float *entries, float scale,
+                                     struct bsw_entry_map **out, struct bsw_error *err);
+void bsw_entry_map_destroy(struct bsw_entry_map **map); // accepts NULL inside
+
+// The place in limits and misses of a ray of a part.
+size_t bsw_entry_map_at(const struct bsw_entry_map *map, uint32_t part, float x, float y);
 
 BSW_C_END
 #endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shard/codecs/stage_choice.h"
+#include "shard/codecs/codec_saq.h"
+#include "shard/codecs/saq_training.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "shard/codecs/codec_saq.h"
-#include "shard/codecs/saq_training.h"
 
 #define MAX_ROWS    8192
 #define MAX_NUMBERS ((size_t)16 << 20) // fewer rows above 2,048 dims

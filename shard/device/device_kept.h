@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Candidates that stay in device memory from the scan to the cut, for a merge on devices: the
-// sorted lists of a rank's spans (shard_span.h). Only what a cut leaves comes to the host.
+// sorted lists of a rank's spans (assignment.h). Only what a cut leaves comes to the host.
 //
 // A span's lists lie one behind the other without gaps, so that those of consecutive queries can
 // be sent as one piece.

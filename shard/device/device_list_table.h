@@ -5,7 +5,7 @@
 
 #include "common/files/list_order.h"
 #include "kernels/device_scan/device_list_scan.h"
-#include "shard/lists/list_groups.h"
+#include "shard/scan/work.h"
 
 // Items that may be scanned between two cuts: those of tile t are [first[t], first[t + 1]).
 struct bsw_device_list_segment {

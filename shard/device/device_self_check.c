@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "common/base/integer_hash.h"
-#include "shard/codecs/pinned_queries.h"
+#include "common/base/arithmetic.h"
+#include "shard/codecs/query_codes.h"
 #include "shard/codecs/selective_table.h"
 
 #define QUERY_SEED  0x5e1fc4ec0u

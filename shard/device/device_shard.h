@@ -17,7 +17,7 @@
 #include "shard/device/device_lists.h"
 #include "shard/device/device_plan.h"
 #include "shard/host/shard_scan.h"
-#include "shard/lists/list_groups.h"
+#include "shard/scan/work.h"
 
 // What all shards of a rank share. Everything is allocated when it is opened, nothing for a batch.
 struct bsw_device_engine {
@@ -88,7 +88,7 @@ enum bsw_status bsw_device_copy_codes(struct bsw_device_engine *engine,
                                       struct bsw_error *err);
 
 // Shards that follow each other in the index, as if they were one whose row 0 is the first's: a
-// span (shard_span.h). With queues it is one shard.
+// span (assignment.h). With queues it is one shard.
 struct bsw_device_span {
     const struct bsw_device_shard *const *shards; // [num_shards], borrowed
     size_t num_shards;                            // >= 1

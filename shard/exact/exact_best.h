@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The best rows of one query by exact value (common/codes/result_order.h), while blocks of rows
+// The best rows of one query by exact value (common/codes/metric.h), while blocks of rows
 // stream by. Rows are added in ascending order and stay in it, so that of equal values the earlier
 // row is the better one; the list is sorted once all are seen.
 #ifndef BITSWEEP_SHARD_EXACT_BEST_H

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/screen/screen_margin.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "common/files/index_manifest.h"
 #include "kernels/encode/raw_codes.h"
 #include "kernels/screen/screen_margin.h"

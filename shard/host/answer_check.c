@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/host/answer_check.h"
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 struct comparison {
     struct bsw_known_answers known;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 struct bsw_fixed_bound bsw_fixed_bound_make(const struct bsw_product_book *book,
                                             const struct bsw_table_bounds_table *kernels,

@@ -3,7 +3,7 @@
 // one after another, on bit planes. Both have a progressive form (scan_stage.h).
 #include <math.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/select/key_shift.h"
 #include "kernels/select/select_quick.h"
 #include "shard/host/host_engine.h"

@@ -3,7 +3,7 @@
 
 #include <omp.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "shard/host/list_tables.h"
 #include "shard/host/shard_queue.h"
 #include "shard/host/shard_tiles.h"

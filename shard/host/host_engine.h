@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "kernels/matrix_scan/matrix_scan.h"
-#include "kernels/scan_tuning.h"
+#include "kernels/tuning/scan_tuning.h"
 #include "shard/host/list_bounds.h"
 #include "shard/host/running_lists.h"
 #include "shard/host/scan_stage.h"

@@ -5,7 +5,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "shard/codecs/product_codes.h"
 #include "shard/host/shard_tiles.h"
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/select/key_shift.h"
 #include "shard/host/list_bounds.h"
 

@@ -2,7 +2,7 @@
 #include "shard/host/list_scan.h"
 
 #include "common/base/clock.h"
-#include "kernels/scan_tuning.h"
+#include "kernels/tuning/scan_tuning.h"
 #include "shard/host/host_engine.h"
 #include "shard/host/shard_tiles.h"
 

@@ -14,7 +14,7 @@
 #include "shard/host/list_tables.h"
 #include "shard/host/shard_scan.h"
 #include "shard/lists/coarse_search.h"
-#include "shard/lists/list_groups.h"
+#include "shard/scan/work.h"
 
 // choice: of the range's queries; NULL: all look at all lists. scan_dims: padded dimensions that
 // keys are made of, as struct bsw_probe_settings has them. limits as bsw_shard_scan's. groups:

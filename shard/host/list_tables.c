@@ -3,7 +3,7 @@
 
 #include <omp.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "kernels/encode/encode.h"
 #include "shard/codecs/selective_table.h"
 #include "shard/host/shard_tiles.h"

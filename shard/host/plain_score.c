@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/host/plain_score.h"
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "shard/codecs/product_codes.h"
 #include "shard/host/shard_tiles.h"
 

@@ -6,7 +6,7 @@
 
 #include "shard/host/shard_scan.h"
 
-// The score (common/codes/result_order.h) of local row `row` of the shard, which has its codes;
+// The score (common/codes/metric.h) of local row `row` of the shard, which has its codes;
 // masks are not asked. query: of the batch. Thread-safe; some dims * planes of both sides
 // operations.
 uint32_t bsw_plain_score(const struct bsw_resident_shard *shard,

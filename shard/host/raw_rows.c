@@ -9,8 +9,8 @@
 #include "common/base/memory.h"
 #include "common/codes/code_layout.h"
 #include "common/files/shard_file.h"
-#include "common/job/mapped_files.h"
-#include "common/rows/source_name.h"
+#include "common/job/stop_signal.h"
+#include "common/rows/vectors.h"
 
 #define LINE_BYTES 64
 // Linux reads no more at once than a disk has as its read-ahead, 128 KiB if nobody says otherwise.
@@ -75,7 +75,6 @@ static enum bsw_status map_source(const struct bsw_manifest *manifest,
                                   struct bsw_error *err)
 {
     BSW_TRY(check_layout(manifest, rows, &file->layout, file->bytes, err));
-    if (file->hdf5) return fail_changed(rows->path, "its rows are packed now", err);
     rows->first_byte = file->layout.first_byte;
     rows->stride_bytes = file->layout.stride_bytes;
     rows->source_rows_before = rows->shard_first_row;

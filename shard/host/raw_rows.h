@@ -7,7 +7,7 @@
 // A bundle of 32 rows is checked against the digest made at encode the first time one of them is
 // used, so that a source that changed never gives a wrong value, and a search of a few queries
 // never reads the whole of it. One that becomes shorter ends the process
-// (common/job/mapped_files.h).
+// (common/job/mapped_files.c).
 #ifndef BITSWEEP_SHARD_RAW_ROWS_H
 #define BITSWEEP_SHARD_RAW_ROWS_H
 

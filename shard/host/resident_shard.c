@@ -6,7 +6,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "common/base/parts.h"
+#include "common/base/arithmetic.h"
 #include "common/codes/half.h"
 #include "shard/codecs/shard_encode.h"
 #include "shard/lists/list_assignment.h"

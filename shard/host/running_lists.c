@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 enum bsw_status bsw_running_lists_begin(struct bsw_running_lists *lists, size_t num_queries,
                                         const uint32_t *limits, struct bsw_buffer *list_memory,

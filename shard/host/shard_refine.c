@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "shard/host/shard_scan.h"
 
 struct refinement {

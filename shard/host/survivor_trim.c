@@ -4,7 +4,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 static struct bsw_ranked ranked_of(enum bsw_metric metric, const struct bsw_survivor *survivor)
 {

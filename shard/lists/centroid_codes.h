@@ -35,7 +35,6 @@
 #include "common/base/status.h"
 #include "common/codes/code_layout.h"
 #include "common/codes/metric.h"
-#include "common/codes/result_order.h"
 
 struct bsw_centroid_codes {
     int is_cosine;

@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "common/codes/code_layout.h"
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/coarse_scan/coarse_scan.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/kernel_sums.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "common/files/index_manifest.h"
 #include "common/job/stop_signal.h"
 #include "kernels/encode/encode.h"

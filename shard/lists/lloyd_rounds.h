@@ -4,14 +4,53 @@
 #ifndef BITSWEEP_SHARD_LLOYD_ROUNDS_H
 #define BITSWEEP_SHARD_LLOYD_ROUNDS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/cpu_level.h"
 #include "common/base/status.h"
+#include "common/job/journal.h"
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "shard/lists/list_sums.h"
-#include "shard/lists/training_journal.h"
+
+// What rank 0 keeps of a training of centroids, so that one that is stopped or killed goes on after
+// its last whole round: common/job/journal.h, a record for each round.
+//
+// A record is 16 bytes, the run (uint64, counted from 0: a training in two levels has several), its
+// round (uint32, from 0) and whether that was the last (uint32), and the centroids (float32). Where
+// a run goes on needs the centroids of its last two rounds: rows get the lists of the earlier ones
+// again, of which the next round counts those that change.
+
+typedef struct bsw_training_journal bsw_training_journal;
+
+// Takes over what is at path, of the same fields; none: begins. Other fields are BSW_ERROR_USAGE.
+// Reads all of it into memory: the centroids of whole runs, and two rounds of one that is not.
+// most_bytes: of the file; BSW_JOURNAL_MAX_BYTES, or less in tests.
+enum bsw_status bsw_training_journal_open(const char *path, const struct bsw_journal_fields *fields,
+                                          uint64_t most_bytes, bsw_training_journal **out,
+                                          struct bsw_error *err);
+// Leaves the file as of the last commit. Accepts NULL inside.
+void bsw_training_journal_close(bsw_training_journal **journal);
+
+// What is known of a run: borrowed, until the next put.
+struct bsw_training_known {
+    uint32_t round; // the last whole one
+    uint32_t is_last;
+    const float *centroids; // [numbers], of that round
+    const float *before;    // of the round before it; NULL where is_last
+};
+// 0: nothing to go on from, or not of so many numbers; *out is as it was.
+int bsw_training_journal_find(const bsw_training_journal *journal, uint64_t run, size_t numbers,
+                              struct bsw_training_known *out);
+
+// Keeps the centroids [numbers] of a round. On disk every BSW_JOURNAL_SECONDS. One that would take
+// the file beyond most_bytes is not kept: who goes on does it again.
+enum bsw_status bsw_training_journal_put(bsw_training_journal *journal, uint64_t run,
+                                         uint32_t round, int is_last, const float *centroids,
+                                         size_t numbers, struct bsw_error *err);
+// Now. Any thread.
+enum bsw_status bsw_training_journal_commit(bsw_training_journal *journal, struct bsw_error *err);
 
 // What one training has in common, on every rank.
 struct bsw_lloyd {
@@ -64,5 +103,27 @@ enum bsw_status bsw_lloyd_count(struct bsw_lloyd *lloyd, uint64_t num_rows,
 enum bsw_combination { BSW_COMBINE_SUM, BSW_COMBINE_MOST };
 enum bsw_status bsw_lloyd_combine(struct bsw_lloyd *lloyd, enum bsw_combination how, int64_t *words,
                                   size_t num_words, struct bsw_error *err);
+
+// Centroids from sums, and what is done about lists that are empty or too long.
+//
+// An empty list takes half of the longest one: it becomes a centroid a small step beside that
+// one's, in a seeded direction, and the next rounds drive them apart. So do, where asked, the
+// shortest lists with those of more than 4 times the mean: of so skewed data the average query
+// would look at far more rows than a list's share. What lists cannot cut is left: copies of one
+// row.
+
+struct bsw_list_splits {
+    enum bsw_metric metric;
+    struct bsw_list_scales scales; // borrowed
+    uint64_t seed;                 // another one every round
+    int is_balanced;               // lists that are too long are split, too
+};
+
+// Means of all lists that have rows to centroids [num_lists][dims], of unit length under cosine
+// (where a sum is 0 the old one stays), then splits. Returns how many centroids were moved to split
+// a list, in *num_moved.
+enum bsw_status bsw_list_splits_update(const struct bsw_list_splits *splits,
+                                       const struct bsw_list_totals *totals, float *centroids,
+                                       size_t *num_moved, struct bsw_error *err);
 
 #endif

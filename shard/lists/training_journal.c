@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shard/lists/training_journal.h"
+#include "shard/lists/lloyd_rounds.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/scan/candidate_lists.h"
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 void bsw_candidate_lists_deinit(struct bsw_candidate_lists *lists)
 {

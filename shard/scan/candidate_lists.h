@@ -11,8 +11,8 @@
 
 BSW_C_BEGIN
 
-// Candidates of some queries in one shard, or in a span of shards (shard_span.h): query q has items
-// [q * keep, q * keep + counts[q]), descending in the total order (common/codes/result_order.h).
+// Candidates of some queries in one shard, or in a span of shards (assignment.h): query q has items
+// [q * keep, q * keep + counts[q]), descending in the total order (common/codes/metric.h).
 struct bsw_candidate_lists {
     size_t num_queries, keep;
     struct bsw_buffer items;  // uint64_t [num_queries][keep]

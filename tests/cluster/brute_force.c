@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/rows/vectors.h"
 
 static void die(const char *what, const char *detail)

@@ -323,7 +323,7 @@ if [[ $kind == emulated ]] && ((${#ranks_axis[@]} > 1)); then
     BITSWEEP_EMULATOR_MEMORY=12800 BITSWEEP_EMULATOR_TAKEN=3000 expect 74 \
         ': 4800 bytes of device memory are free' --device emulated:0
     # Eight ranks on one device, most of which their contexts take: plans share out what is left, and
-    # fit. Contexts are as large as info takes them to be (common/device/device_memory.c).
+    # fit. Contexts are as large as info takes them to be (common/device/device_node.c).
     contexts=$((8 * (555 << 20)))
     for part in 60000 300000 30000000; do
         memory=$(((contexts + 8 * part) * 64 / 63 + 1))

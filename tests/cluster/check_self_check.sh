@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Self-checks of search on damage made on purpose (shard/checks/damage_points.h): bits of resident codes on
+# Self-checks of search on damage made on purpose (shard/damage_points.h): bits of resident codes on
 # CPUs and emulated devices and keys that a scan gives, at the start and in the middle, on one rank
 # and on three. One line that names host, device, shard and rank, exit code 70, STATUS.json says it, no
 # result, and --resume goes on from the last check that all had passed. Undisturbed searches give the

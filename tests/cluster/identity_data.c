@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/files/result_file.h"
 #include "common/rows/vectors.h"
 #include "coordinator/job/command.h"

@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #include "common/job/run_status.h"
-#include "common/net/collect.h"
 #include "common/net/transport.h"
 
 #define LARGE_BYTES           ((size_t)12 * 1000 * 1000)

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "device_check.hpp"
 #include "kernels/gpu_bytes/gpu_bytes.h"
 #include "kernels/matrix_scan/matrix_scan.h"

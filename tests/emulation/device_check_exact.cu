@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "device_check.hpp"
 #include "kernels/device_exact/device_exact.h"
 #include "kernels/refine/refine.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "device_check_scan_case.hpp"
 #include "kernels/device_scan/device_list_scan.h"
 #include "kernels/select/key_shift.h"

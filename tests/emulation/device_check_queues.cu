@@ -2,7 +2,7 @@
 // Scans into rbeGIR's queues, and what is taken from them, against select's queue_insert.
 #include <algorithm>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "device_check_scan_case.hpp"
 #include "kernels/select/select.h"
 

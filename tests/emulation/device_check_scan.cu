@@ -8,7 +8,7 @@
 
 #include "common/codes/code_layout.h"
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "device_check_scan_case.hpp"
 #include "kernels/gpu_select/gpu_select.h"
 #include "kernels/matrix_scan/matrix_scan.h"

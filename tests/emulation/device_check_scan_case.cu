@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/plane_scan/plane_scan.h"
 #include "kernels/select/select.h"
 

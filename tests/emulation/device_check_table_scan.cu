@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "device_check_scan_case.hpp"
 #include "kernels/device_scan/device_table_scan.h"
 #include "shard/codecs/selective_table.h"

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/arithmetic.h"
 #include "common/base/file.h"
-#include "common/base/integer_hash.h"
 
 static char folder[64];
 static pid_t folder_owner;

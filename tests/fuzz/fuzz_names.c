@@ -7,7 +7,7 @@
 
 #include "common/base/cpu_level.h"
 #include "common/codes/code_layout.h"
-#include "common/rows/source_name.h"
+#include "common/rows/vectors.h"
 #include "coordinator/job/option_table.h"
 #include "coordinator/search/search_settings.h"
 #include "coordinator/sweep/sweep_grid.h"

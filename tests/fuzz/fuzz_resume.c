@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/file.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "coordinator/job/encode_journal.h"
 #include "coordinator/search/result_journal.h"
 #include "coordinator/truth/truth_journal.h"

@@ -10,7 +10,7 @@
 #include "coordinator/job/option_table.h"
 #include "kernels/device_scan/device_tuning.h"
 #include "kernels/rbe/rbe_model_file.h"
-#include "kernels/scan_tuning.h"
+#include "kernels/tuning/scan_tuning.h"
 #include "shard/codecs/codec.h"
 #include "tests/fuzz/harness.h"
 

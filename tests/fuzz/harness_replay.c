@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "tests/fuzz/harness.h"
 
 #define MAX_INPUTS 4096

@@ -3,8 +3,7 @@
 // answering what a description says, whatever a damaged file might make of it. So what is judged is
 // our code alone, and not libhdf5, which itself can crash on damaged files.
 //
-// Numbers have a known pattern by row and byte, so that what is read can be compared. Every id that
-// is given out must come back.
+// Every id that is given out must come back.
 #ifndef BITSWEEP_TESTS_FUZZ_HDF5_STAND_IN_H
 #define BITSWEEP_TESTS_FUZZ_HDF5_STAND_IN_H
 
@@ -14,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/rows/chunk_filters.h"
 #include "tests/fuzz/harness.h"
 
 enum stand_in_type {
@@ -36,19 +34,12 @@ struct stand_in {
     enum stand_in_type type;
     size_t text_bytes; // of STAND_IN_TEXT
     int num_axes, layout, num_external, is_elsewhere, is_absent;
-    uint64_t rows, columns, chunk_rows, chunk_columns, num_chunks;
-    uint64_t storage_bytes, offset;
-    int num_filters, filters[BSW_CHUNK_MAX_FILTERS + 2];
-    int has_stored; // chunks have these bytes; else the pattern's, as many as there should be
-    const uint8_t *stored;
-    size_t stored_bytes;
-    uint64_t padding_bytes; // zeros behind these
-    uint32_t skipped;       // filters
+    uint64_t rows, columns, storage_bytes, offset;
+    int has_name; // libhdf5 gives a cause, and the attribute has a text
     char name[64];
     // ---- since then ----
     size_t cut_bytes;
     uint32_t num_calls, num_ids;
-    hsize_t start[2], count[2], memory[2]; // selected
 };
 static struct stand_in stand_in;
 
@@ -80,11 +71,6 @@ static size_t stand_in_number_bytes(void)
 {
     static const size_t bytes[] = {4, 2, 1, 1, 4, 8, 2, 2, 1, 0};
     return stand_in.type == STAND_IN_TEXT ? stand_in.text_bytes : bytes[stand_in.type];
-}
-
-static unsigned char stand_in_byte(uint64_t row, uint64_t byte)
-{
-    return (unsigned char)(row * 31 + byte * 7 + (row >> 8) + 1);
 }
 
 // ---- files and sets ----
@@ -140,7 +126,7 @@ herr_t H5Literate(hid_t group, H5_index_t by, H5_iter_order_t order, hsize_t *at
     const H5L_info_t link = {.type = H5L_TYPE_HARD};
     (void)by, (void)order, (void)at;
     herr_t code = stand_in_code();
-    for (size_t i = 0; i < stand_in.stored_bytes % 32 && code == 0; i++)
+    for (size_t i = 0; i < stand_in.rows % 32 && code == 0; i++)
         code = visit(group, stand_in.name, &link, context);
     return code;
 }
@@ -151,7 +137,7 @@ herr_t H5Eset_auto2(hid_t stack, H5E_auto2_t print, void *context)
 }
 herr_t H5Ewalk2(hid_t stack, H5E_direction_t direction, H5E_walk2_t visit, void *context)
 {
-    const H5E_error2_t error = {.desc = stand_in.has_stored ? stand_in.name : NULL};
+    const H5E_error2_t error = {.desc = stand_in.has_name ? stand_in.name : NULL};
     (void)stack, (void)direction;
     return visit(0, &error, context);
 }
@@ -175,13 +161,6 @@ hid_t H5Dget_create_plist(hid_t set)
     (void)set;
     return stand_in_id(6);
 }
-hid_t H5Screate_simple(int rank, const hsize_t *lengths, const hsize_t *most)
-{
-    FUZZ_REQUIRE(rank == 2 && !most);
-    memcpy(stand_in.memory, lengths, sizeof stand_in.memory);
-    return stand_in_id(7);
-}
-
 herr_t H5Pclose(hid_t list)
 {
     (void)list;
@@ -309,37 +288,6 @@ int H5Pget_external_count(hid_t made)
     (void)made;
     return stand_in_fails() ? -1 : stand_in.num_external;
 }
-int H5Pget_nfilters(hid_t made)
-{
-    (void)made;
-    return stand_in_fails() ? -1 : stand_in.num_filters;
-}
-H5Z_filter_t H5Pget_filter2(hid_t made, unsigned which, unsigned *flags, size_t *num_values,
-                            unsigned *values, size_t name_bytes, char *name, unsigned *config)
-{
-    (void)made, (void)values;
-    FUZZ_REQUIRE((int)which < stand_in.num_filters && num_values && *num_values == 0);
-    if (stand_in_fails()) return -1;
-    snprintf(name, name_bytes, "%s", stand_in.name);
-    *flags = *config = 0;
-    return stand_in.filters[which];
-}
-// As libhdf5 does: the number of axes, whatever the room.
-int H5Pget_chunk(hid_t made, int most, hsize_t *lengths)
-{
-    (void)made;
-    FUZZ_REQUIRE(most == 2);
-    if (stand_in_fails()) return -1;
-    lengths[0] = stand_in.chunk_rows;
-    lengths[1] = stand_in.chunk_columns;
-    return 2;
-}
-herr_t H5Dget_num_chunks(hid_t set, hid_t space, hsize_t *count)
-{
-    (void)set, (void)space;
-    *count = stand_in.num_chunks;
-    return stand_in_code();
-}
 hsize_t H5Dget_storage_size(hid_t set)
 {
     (void)set;
@@ -349,61 +297,6 @@ haddr_t H5Dget_offset(hid_t set)
 {
     (void)set;
     return stand_in_fails() ? HADDR_UNDEF : stand_in.offset;
-}
-
-// ---- numbers ----
-
-herr_t H5Sselect_hyperslab(hid_t space, H5S_seloper_t how, const hsize_t *start,
-                           const hsize_t *stride, const hsize_t *count, const hsize_t *block)
-{
-    (void)space;
-    FUZZ_REQUIRE(how == H5S_SELECT_SET && !stride && !block);
-    memcpy(stand_in.start, start, sizeof stand_in.start);
-    memcpy(stand_in.count, count, sizeof stand_in.count);
-    return stand_in_code();
-}
-herr_t H5Dread(hid_t set, hid_t type, hid_t memory, hid_t space, hid_t list, void *out)
-{
-    const hsize_t *start = stand_in.start, *count = stand_in.count;
-    size_t row_bytes = (size_t)stand_in.columns * stand_in_number_bytes();
-    (void)set, (void)type, (void)memory, (void)space, (void)list;
-    FUZZ_REQUIRE(count[0] == stand_in.memory[0] && count[1] == stand_in.memory[1]);
-    FUZZ_REQUIRE(start[1] == 0 && count[1] == stand_in.columns);
-    FUZZ_REQUIRE(start[0] <= stand_in.rows && count[0] <= stand_in.rows - start[0]);
-    if (stand_in_fails()) return -1;
-    unsigned char *to = (unsigned char *)out;
-    for (hsize_t r = 0; r < count[0]; r++)
-        for (size_t b = 0; b < row_bytes; b++) *to++ = stand_in_byte(start[0] + r, b);
-    return 0;
-}
-static size_t stand_in_chunk_bytes(void)
-{
-    return (size_t)(stand_in.chunk_rows * stand_in.chunk_columns) * stand_in_number_bytes();
-}
-herr_t H5Dget_chunk_storage_size(hid_t set, const hsize_t *at, hsize_t *bytes)
-{
-    (void)set;
-    FUZZ_REQUIRE(at[0] < stand_in.rows && at[1] < stand_in.columns);
-    FUZZ_REQUIRE(at[0] % stand_in.chunk_rows == 0 && at[1] % stand_in.chunk_columns == 0);
-    *bytes = stand_in.has_stored ? stand_in.stored_bytes + stand_in.padding_bytes
-                                 : stand_in_chunk_bytes();
-    return stand_in_code();
-}
-herr_t H5Dread_chunk(hid_t set, hid_t list, const hsize_t *at, uint32_t *skipped, void *out)
-{
-    size_t number = stand_in_number_bytes(), piece = (size_t)stand_in.chunk_columns * number;
-    unsigned char *to = (unsigned char *)out;
-    (void)set, (void)list;
-    if (stand_in_fails()) return -1;
-    *skipped = stand_in.skipped;
-    if (stand_in.has_stored) {
-        memcpy(to, stand_in.stored, stand_in.stored_bytes);
-        memset(to + stand_in.stored_bytes, 0, (size_t)stand_in.padding_bytes);
-        return 0;
-    }
-    for (uint64_t r = 0; r < stand_in.chunk_rows; r++)
-        for (size_t b = 0; b < piece; b++) *to++ = stand_in_byte(at[0] + r, at[1] * number + b);
-    return 0;
 }
 
 // ---- an attribute: the name, as a text of a fixed length or of any ----
@@ -467,7 +360,7 @@ herr_t H5Aread(hid_t attribute, hid_t type, void *out)
             ((char *)out)[i] = stand_in.name[i % sizeof stand_in.name];
         return 0;
     }
-    char *text = stand_in.has_stored ? fuzz_exact(stand_in.name, strlen(stand_in.name) + 1) : NULL;
+    char *text = stand_in.has_name ? fuzz_exact(stand_in.name, strlen(stand_in.name) + 1) : NULL;
     memcpy(out, &text, sizeof text);
     return 0;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bitsweep.pb-c.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "common/files/index_manifest.h"
 #include "common/files/shard_file.h"
 #include "shard/codecs/codec.h"

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "bench/host/scan_case.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 
 static const enum bsw_plane_fill fills[] = {BSW_PLANES_RANDOM, BSW_PLANES_ZEROS, BSW_PLANES_ONES,
                                             BSW_PLANES_ENDS};

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/merge/merge.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/host/scan_case.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "kernels/plane_scan/plane_scan.h"
 
 static const size_t bundle_counts[] = {1, 2, 3, 65};

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/select/select.h"
 
 enum { RANDOM, FEW_VALUES, ALL_EQUAL, EXTREME, ZEROS, NUM_FILLS };

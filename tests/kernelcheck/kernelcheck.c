@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "common/base/arithmetic.h"
 #include "common/base/clock.h"
-#include "common/base/integer_hash.h"
 
 const uint32_t kernelcheck_dims[] = {1, 31, 32, 33, 96, 100, 128, 1000};
 const size_t kernelcheck_num_dims = sizeof kernelcheck_dims / sizeof kernelcheck_dims[0];

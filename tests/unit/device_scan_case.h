@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "duplicate_rows.h"
 #include "shard/codecs/codec.h"
 #include "shard/device/device_shard.h"

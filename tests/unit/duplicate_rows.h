@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/rows/synth.h"
 #include "small_index.h"
 #include "temporary_folder.h"

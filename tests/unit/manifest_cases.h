@@ -7,8 +7,8 @@
 #include <xxhash.h>
 
 #include "bitsweep.pb-c.h"
-#include "common/base/integer_hash.h"
-#include "common/codes/result_order.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "common/files/index_manifest.h"
 #include "kernels/encode/raw_codes.h"
 #include "shard/codecs/codec.h"

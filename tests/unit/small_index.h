@@ -14,6 +14,7 @@
 #include "kernels/encode/prepare_rows.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/codec_rbe.h"
+#include "shard/codecs/codec_saq.h"
 #include "shard/codecs/query_codes.h"
 #include "shard/codecs/sample.h"
 #include "shard/codecs/saq_training.h"

@@ -8,7 +8,7 @@
 
 #include <xxhash.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/rows/synth.h"
 #include "temporary_folder.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/rows/vectors.h"
 
 enum image_form { FORM_VECS, FORM_BIN, FORM_BIN_WIDE, FORM_NPY_1, FORM_NPY_2, FORM_NPY_3 };

@@ -2,9 +2,9 @@
 // Which shards are scanned as one, and what of a span's lists is each shard's.
 #include <string.h>
 
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
+#include "shard/assignment.h"
 #include "shard/scan/candidate_lists.h"
-#include "shard/shard_span.h"
 #include "unit_test.h"
 
 enum { NUM_SHARDS = 6 };

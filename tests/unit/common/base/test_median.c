@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Median: odd and even numbers, order, ties.
-#include "common/base/median.h"
+#include "common/base/arithmetic.h"
 #include "unit_test.h"
 
 UNIT_TEST(the_middle_one_of_an_odd_number)

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/miss_probability.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/select/select.h"
 #include "shard/host/shard_queue.h"
 #include "unit_test.h"

@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "common/base/thread_pinning.h"
+#include "common/base/process.h"
 #include "unit_test.h"
 
 #define MAX_THREADS 16

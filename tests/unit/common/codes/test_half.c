@@ -2,7 +2,7 @@
 // Half precision: all 65536 values, and rounding against the neighbours.
 #include <math.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/codes/half.h"
 #include "unit_test.h"
 

@@ -3,8 +3,8 @@
 #include <float.h>
 #include <math.h>
 
-#include "common/base/integer_hash.h"
-#include "common/codes/result_order.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "unit_test.h"
 
 UNIT_TEST(float_scores_keep_the_order)

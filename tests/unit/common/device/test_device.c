@@ -2,7 +2,7 @@
 // Memory is pinned piece by piece, so that a deadline is kept and no copy lies in two pieces.
 #include <stdlib.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
 #include "common/device/device.h"
 #include "unit_test.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much of a GPU ranks may use, by the figures for CUDA and NCCL.
-#include "common/device/device_memory.h"
+#include "common/device/device_node.h"
 #include "unit_test.h"
 
 static const size_t GIB = (size_t)1 << 30, MIB = (size_t)1 << 20;

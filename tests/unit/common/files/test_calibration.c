@@ -3,7 +3,7 @@
 // of the build, and tables that cannot be are refused.
 #include "manifest_cases.h"
 
-#include "common/files/calibration_message.h"
+#include "common/files/calibration.h"
 
 static const struct bsw_calibration_entry good_entries[] = {
     {.probe = 3, .ratio = 0.75, .oversample = 1, .recall = 0.5, .rows_a_query = 100.5},

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <sys/file.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/files/result_file.h"
 #include "tests/unit/temporary_folder.h"
 #include "unit_test.h"

@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/job/mapped_files.h"
 #include "common/job/stop_signal.h"
 #include "temporary_folder.h"
 #include "unit_test.h"

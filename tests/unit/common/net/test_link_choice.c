@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/net/link_choice.h"
+#include "common/net/device_link.h"
 #include "unit_test.h"
 
 enum { RANKS = 4 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a caller as a source: what is read, what is refused, who sees them.
-#include "common/rows/memory_rows.h"
+#include "common/rows/vectors.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -30,7 +30,6 @@ UNIT_TEST(lent_rows_are_read_as_a_source)
     assert_int_equal(bsw_vectors_num_rows(vectors), 3);
     assert_int_equal(bsw_vectors_dims(vectors), 2);
     assert_int_equal(bsw_vectors_file_bytes(vectors), 0);
-    assert_true(bsw_vectors_is_packed(vectors));
     assert_int_equal(bsw_vectors_read(vectors, 1, 2, out, &err), BSW_OK);
     assert_memory_equal(out, numbers[1], sizeof out);
     assert_int_equal(bsw_vectors_read(vectors, 2, 2, out, &err), BSW_ERROR_USAGE);

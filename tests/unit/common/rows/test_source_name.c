@@ -2,7 +2,7 @@
 // Names of sources: kinds by their endings, datasets behind a colon.
 #include <string.h>
 
-#include "common/rows/source_name.h"
+#include "common/rows/vectors.h"
 #include "unit_test.h"
 
 UNIT_TEST(hdf5_names_have_a_file_and_a_dataset)

@@ -2,7 +2,7 @@
 // Written vectors are read back as they were, and nothing is left of a file that was not finished.
 #include "common/base/file.h"
 #include "common/codes/code_layout.h"
-#include "common/rows/vector_writer.h"
+#include "common/rows/vectors.h"
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/vector_images.h"
 #include "unit_test.h"

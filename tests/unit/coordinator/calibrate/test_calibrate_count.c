@@ -2,7 +2,7 @@
 // True neighbours among a query's first candidates, of lists made by hand.
 #include "unit_test.h"
 
-#include "coordinator/calibrate/calibrate_count.h"
+#include "coordinator/calibrate/calibrate_steps.h"
 
 static struct bsw_error err;
 

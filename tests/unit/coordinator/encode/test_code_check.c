@@ -2,7 +2,7 @@
 // What encode says of the codes that it makes: good ones, too few bits, rows far out, copies.
 #include <math.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/net/transport.h"
 #include "coordinator/encode/encode_index.h"
 #include "small_index.h"

@@ -4,10 +4,9 @@
 
 #include <math.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/net/transport.h"
-#include "common/rows/memory_rows.h"
-#include "coordinator/encode/code_recall.h"
+#include "common/rows/vectors.h"
 #include "coordinator/encode/encode_index.h"
 #include "coordinator/encode/encode_training.h"
 #include "temporary_folder.h"

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "common/rows/memory_rows.h"
+#include "common/rows/vectors.h"
 #include "coordinator/calibrate/calibrate_rows.h"
 #include "coordinator/job/different_rows.h"
 #include "temporary_folder.h"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
-#include "common/codes/result_order.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "coordinator/search/batch_merge.h"
 #include "made_assignment.h"
 #include "shard/codecs/codec.h"

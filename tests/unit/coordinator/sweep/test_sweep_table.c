@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "coordinator/sweep/sweep_report.h"
 
 static double number_of(const json_t *row, const char *name)

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "coordinator/train/rbe_first_weights.h"
 #include "kernels/rbe/rbe_gradient.h"
 #include "kernels/rbe/rbe_start.h"

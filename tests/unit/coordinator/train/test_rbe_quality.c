@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "coordinator/train/rbe_quality.h"
 
 enum { DIMS = 8, CODE_DIMS = 5, PAIRS = 150, GROUP = 32, NEGATIVES = 7, WORKERS = 3 };

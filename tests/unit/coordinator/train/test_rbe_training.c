@@ -6,10 +6,10 @@
 #include <math.h>
 #include <omp.h>
 
+#include "common/base/arithmetic.h"
 #include "common/base/file.h"
-#include "common/base/integer_hash.h"
 #include "coordinator/train/rbe_group.h"
-#include "coordinator/train/rbe_split.h"
+#include "coordinator/train/rbe_pair_source.h"
 #include "coordinator/train/rbe_training.h"
 #include "temporary_folder.h"
 

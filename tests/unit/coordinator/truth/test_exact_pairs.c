@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "coordinator/truth/evaluation.h"
 #include "temporary_folder.h"
 

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "coordinator/truth/recall.h"
 
 enum { MAX = 12 };

@@ -10,7 +10,7 @@
 
 #include "common/base/file.h"
 #include "kernels/device_scan/scan_kernels.h"
-#include "kernels/scan_tuning.h"
+#include "kernels/tuning/scan_tuning.h"
 #include "unit_test.h"
 
 static const struct bsw_device_tunings *built_in;

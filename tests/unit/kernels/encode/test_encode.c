@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "kernels/encode/encode.h"
 #include "unit_test.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/files/index_manifest.h"
 #include "kernels/encode/raw_codes.h"
 #include "small_index.h"

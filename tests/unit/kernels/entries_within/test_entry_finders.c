@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "kernels/entries_within/entry_scene.h"
 
 #define SUBSPACES 5

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/plane_scan/plane_scan.h"
 #include "kernels/select/select.h"

@@ -3,7 +3,7 @@
 // for, at every level.
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "kernels/plane_scan/plane_scan.h"
 #include "unit_test.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/codes/code_layout.h"
 #include "common/codes/half.h"
 #include "kernels/rbe/rbe_coders.h"

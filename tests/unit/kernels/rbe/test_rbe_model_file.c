@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "bitsweep.pb-c.h"
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/files/sealed_message.h"
 #include "kernels/rbe/rbe_model_file.h"
 #include "temporary_folder.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/codes/half.h"
 #include "kernels/refine/refine.h"
 #include "kernels/refine/refine_value.h"

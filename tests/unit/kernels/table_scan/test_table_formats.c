@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "kernels/table_scan/table_scan.h"
 #include "unit_test.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "shard/checks/answer_finder.h"
 #include "shard/codecs/codec.h"
 #include "shard/host/answer_check.h"

@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "common/rows/synth.h"
 #include "shard/codecs/codec.h"
 #include "temporary_folder.h"

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
-#include "shard/codecs/entry_map.h"
+#include "common/base/arithmetic.h"
+#include "shard/codecs/selective_table.h"
 
 enum { PARTS = 3, MOST = 256 };
 

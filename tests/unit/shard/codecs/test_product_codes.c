@@ -6,8 +6,8 @@
 #include <math.h>
 #include <omp.h>
 
-#include "common/base/integer_hash.h"
-#include "common/codes/result_order.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "common/rows/synth.h"
 #include "shard/codecs/product_codes.h"
 #include "shard/codecs/product_training.h"

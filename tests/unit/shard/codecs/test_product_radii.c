@@ -4,10 +4,9 @@
 
 #include <math.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/rows/synth.h"
 #include "shard/codecs/product_training.h"
-#include "shard/codecs/radii_training.h"
 #include "temporary_folder.h"
 
 static struct bsw_error err;

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "common/rows/synth.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/codec_saq.h"

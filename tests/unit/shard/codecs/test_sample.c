@@ -3,7 +3,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/rows/synth.h"
 #include "sample_rows.h"
 #include "small_index.h"

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/rows/synth.h"
 #include "sample_rows.h"
 #include "shard/codecs/codec.h"

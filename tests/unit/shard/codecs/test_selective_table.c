@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
-#include "common/codes/result_order.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "kernels/select/key_shift.h"
 #include "shard/codecs/selective_table.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // stage_choice: where the first stage ends, on data made so that the answer is known.
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "shard/codecs/codec.h"
-#include "shard/codecs/stage_choice.h"
+#include "shard/codecs/codec_saq.h"
 #include "small_index.h"
 #include "temporary_folder.h"
 

@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "sample_rows.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/codec_xfbq.h"

@@ -3,9 +3,9 @@
 // do not, by scans of scores that are computed; the kernels are those of the emulated device.
 #include <math.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "shard/device/device_lists.h"
 #include "unit_test.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/base/memory.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/screen/screen_margin.h"
 #include "shard/exact/neighbour_codes.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
-#include "common/codes/result_order.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "shard/codecs/product_codes.h"
 #include "shard/codecs/selective_table.h"
 #include "shard/host/list_bounds.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
-#include "common/codes/result_order.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "shard/host/list_scan.h"
 #include "shard/host/plain_score.h"
 #include "unit_test.h"

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/codes/half.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "common/rows/synth.h"
 #include "duplicate_rows.h"
 #include "shard/codecs/codec.h"

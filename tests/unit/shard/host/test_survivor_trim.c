@@ -2,7 +2,7 @@
 // The best k refined survivors of a query, against sorting them.
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "shard/host/survivor_trim.h"
 #include "unit_test.h"
 

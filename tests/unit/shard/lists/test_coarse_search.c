@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "shard/lists/coarse_search.h"
-#include "shard/lists/list_groups.h"
+#include "shard/scan/work.h"
 #include "unit_test.h"
 
 enum { LISTS = 500, DIMS = 45, QUERIES = 61 };

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/codes/half.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/refine/refine.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "shard/lists/list_splits.h"
+#include "shard/lists/lloyd_rounds.h"
 #include "unit_test.h"
 
 enum { LISTS = 40, DIMS = 3 };

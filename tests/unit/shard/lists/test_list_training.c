@@ -8,10 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/integer_hash.h"
+#include "common/base/arithmetic.h"
 #include "common/job/stop_signal.h"
 #include "shard/lists/list_assignment.h"
-#include "shard/lists/list_cells.h"
 #include "shard/lists/list_training.h"
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/thread_ranks.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
-#include "common/codes/result_order.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "duplicate_rows.h"
 #include "shard/codecs/codec.h"
 #include "shard/host/host_engine.h"

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/base/file.h"
-#include "kernels/scan_tuning.h"
+#include "kernels/tuning/scan_tuning.h"
 #include "unit_test.h"
 
 #define MAX_TABLES 16

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // For test builds only: CMakeLists.txt leaves this file out of the program.
-#include "shard/checks/damage_points.h"
+#include "shard/self_check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/integer_hash.h"
-#include "common/codes/result_order.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "shard/device/device_backend.h"
 #include "shard/shard_service.h"
 

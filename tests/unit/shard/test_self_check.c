@@ -3,10 +3,10 @@
 // as the formula says, known answers, and indexes that have none.
 #include <math.h>
 
-#include "common/base/integer_hash.h"
-#include "common/codes/result_order.h"
-#include "coordinator/encode/shard_answers.h"
+#include "common/base/arithmetic.h"
+#include "common/codes/metric.h"
 #include "made_assignment.h"
+#include "shard/checks/answer_finder.h"
 #include "shard/codecs/codec.h"
 #include "shard/shard_service.h"
 #include "small_index.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shard/checks/self_check.h"
+#include "shard/self_check.h"
 
 #include <string.h>
 
+#include "common/base/arithmetic.h"
 #include "common/base/clock.h"
-#include "common/base/integer_hash.h"
 #include "common/base/process.h"
-#include "common/codes/result_order.h"
+#include "common/codes/metric.h"
 #include "kernels/select/key_shift.h"
 #include "shard/device/device_readback.h"
 #include "shard/host/answer_check.h"

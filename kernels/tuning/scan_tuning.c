@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/scan_tuning.h"
+#include "kernels/tuning/scan_tuning.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 // The assembler takes it in; CMakeLists.txt says where it is.
 __asm__(".pushsection .rodata\n"
         ".global bsw_scan_tuning_text\nbsw_scan_tuning_text:\n"
-        ".incbin \"kernels/scan_tuning.txt\"\n"
+        ".incbin \"kernels/tuning/scan_tuning.txt\"\n"
         ".byte 0\n"
         ".popsection");
 extern const char bsw_scan_tuning_text[];

@@ -2,7 +2,7 @@
 // A rank's checks of itself during a search. A failure is BSW_ERROR_SELF_CHECK, its text names
 // host, device and shard.
 //
-// Known answers: the pinned queries (pinned_queries.h) go the way of a batch, same kernels, same
+// Known answers: the pinned queries (query_codes.h) go the way of a batch, same kernels, same
 // device, and must give what encode found. They see what is wrong with many rows: a kernel, a
 // device, a build. BSW_CHECK_QUERIES of them or a batch, if that is smaller. If any row's key is
 // wrong with probability p, each on its own, a check of n different known rows of a shard misses it
@@ -19,7 +19,7 @@
 #ifndef BITSWEEP_SHARD_SELF_CHECK_H
 #define BITSWEEP_SHARD_SELF_CHECK_H
 
-#include "shard/codecs/pinned_queries.h"
+#include "shard/codecs/query_codes.h"
 #include "shard/host/shard_scan.h"
 
 #define BSW_CHECK_QUERIES 16
@@ -72,5 +72,22 @@ enum bsw_status bsw_self_check_survivors(struct bsw_shard_service *service,
                                          const struct bsw_unit *unit, const size_t *counts,
                                          const struct bsw_survivor *survivors,
                                          struct bsw_error *err);
+
+// Places where a test build may be told to damage what it has, to see that self-checks notice:
+// BITSWEEP_DAMAGE=KIND:N:SEED in the environment. codes:N flips one bit of what is resident, or on
+// the device, before batch N (1, 2, ...). scores:N changes keys from the Nth scan on, known answers
+// counted, one in BITSWEEP_DAMAGE_SHARE (4). Without BITSWEEP_FAULTS nothing of it is compiled;
+// tests/cluster/check_self_check.sh uses it.
+
+#ifdef BITSWEEP_FAULTS
+struct bsw_shard_service;
+struct bsw_candidate_lists;
+
+void bsw_damage_codes(struct bsw_shard_service *service);
+void bsw_damage_scores(struct bsw_candidate_lists *lists);
+#define BSW_DAMAGE(call) (call)
+#else
+#define BSW_DAMAGE(call) ((void)0)
+#endif
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What scans are tuned by: tables by CPU level and CPU, measured by `bitsweep bench tune`. Those in
-// kernels/scan_tuning.txt are in the program. A CPU that has none takes the first of its vendor,
-// else the first of the level; a user's file goes before them all, and may hold rows of GPUs too
-// (device_scan/device_tuning.h). They decide about time, never about answers.
+// kernels/tuning/scan_tuning.txt are in the program. A CPU that has none takes the first of its
+// vendor, else the first of the level; a user's file goes before them all, and may hold rows of
+// GPUs too (device_scan/device_tuning.h). They decide about time, never about answers.
 #ifndef BITSWEEP_KERNELS_SCAN_TUNING_H
 #define BITSWEEP_KERNELS_SCAN_TUNING_H
 
@@ -44,7 +44,7 @@ struct bsw_scan_tuning_table {
     struct bsw_scan_tuning_row rows[BSW_TUNING_MAX_ROWS];
 };
 
-// Tables of a text in the form of kernels/scan_tuning.txt, at most max_tables. Else
+// Tables of a text in the form of kernels/tuning/scan_tuning.txt, at most max_tables. Else
 // BSW_ERROR_BAD_DATA, which names the line. Tables of levels that this build does not know are left
 // out, and so are lines of GPUs.
 enum bsw_status bsw_scan_tuning_parse(const char *name, const char *text,
