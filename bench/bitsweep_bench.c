@@ -2,7 +2,7 @@
 // bitsweep-bench WHAT, which `bitsweep bench WHAT` starts: the door to what is measured; each WHAT
 // has its own file and options.
 #include "bench/bench_what.h"
-#include "coordinator/job/program.h"
+#include "coordinator/job/command.h"
 
 #if defined(BITSWEEP_BENCH_DEVICE) // CMakeLists.txt
 #define NUM_BENCHES 5

@@ -361,6 +361,13 @@ BITSWEEP_API void bitsweep_search_stats_init_of(struct bitsweep_search_stats *st
 /* Rank 0; all 0 before the first search. */
 BITSWEEP_API void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *stats);
 
+/* Raw rows by their ids, numbers of the type of the index's rows, into out [num_ids][dims]: of the
+   copies in the index, else of the file that it refers to, which must be as it was when the index
+   was made. Dropped rows that a copy lacks are zeros. An id that is none of the index, as -1, is
+   BITSWEEP_ERROR_USAGE. With ranks it is a call of one rank alone. */
+BITSWEEP_API int bitsweep_reconstruct(bitsweep_index *index, const int64_t *ids, uint64_t num_ids,
+                                      void *out, struct bitsweep_error *error);
+
 /* ---- which recall to ask for ----------------------------------------------------------------- */
 
 /* bitsweep_encode measures an index with lists. Here an index gets another table of recalls, or a

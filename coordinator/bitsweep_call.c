@@ -11,6 +11,7 @@
 
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "common/net/mpi_library.h"
 #include "coordinator/job/device_choice.h"
 #include "kernels/scan_tuning.h"
 #include "shard/codecs/codec.h"
@@ -238,7 +239,7 @@ enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, size_t rank
 void bsw_library_default(void *to, size_t size, const void *defaults, size_t known)
 {
     memset(to, 0, size);
-    memcpy(to, defaults, size < known ? size : known);
+    if (defaults) memcpy(to, defaults, size < known ? size : known);
     if (size >= sizeof size) memcpy(to, &size, sizeof size);
 }
 
@@ -296,24 +297,11 @@ void bsw_library_take_back(struct bsw_library_rows *rows)
 
 // ---- answers ----
 
-enum bsw_status bsw_library_check_room(const struct bsw_library_answers *answers,
-                                       struct bsw_error *err)
+enum bsw_status bsw_library_check_room(const struct bsw_results *answers, struct bsw_error *err)
 {
     if (answers->values && answers->ids) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE, "no room for %s is given",
                     answers->values ? "ids" : "values");
-}
-
-enum bsw_status bsw_library_put_answers(void *context, uint64_t first, size_t count,
-                                        const int64_t *ids, const float *values,
-                                        struct bsw_error *err)
-{
-    const struct bsw_library_answers *answers = context;
-    size_t k = (size_t)answers->k;
-    (void)err;
-    memcpy(answers->ids + first * k, ids, count * k * sizeof *ids);
-    memcpy(answers->values + first * k, values, count * k * sizeof *values);
-    return BSW_OK;
 }
 
 // ---- what an index is ----
@@ -341,8 +329,7 @@ void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_i
 
 void bitsweep_index_info_init_of(struct bitsweep_index_info *info, size_t size)
 {
-    const struct bitsweep_index_info defaults = {0};
-    bsw_library_default(info, size, &defaults, sizeof defaults);
+    bsw_library_default(info, size, NULL, 0);
 }
 
 // ---- version ----
@@ -364,12 +351,19 @@ int bitsweep_version_number(void)
     return HEADER_NUMBER;
 }
 
+// Whether it was built with MPI, and where that is not linked finds one.
+static int has_mpi(void)
+{
+#ifdef BITSWEEP_HAVE_MPI
+    return bsw_mpi_library_load(NULL) == BSW_OK;
+#else
+    return 0;
+#endif
+}
+
 int bitsweep_has(const char *feature)
 {
     static const char *const features[] = {
-#ifdef BITSWEEP_HAVE_MPI
-        "mpi",
-#endif
 #ifdef BITSWEEP_HAVE_HDF5
         "hdf5",
 #endif
@@ -377,6 +371,7 @@ int bitsweep_has(const char *feature)
         "cuda",
 #endif
         NULL};
+    if (strcmp(feature, "mpi") == 0) return has_mpi();
     for (int i = 0; features[i]; i++)
         if (strcmp(features[i], feature) == 0) return 1;
     return 0;

@@ -9,11 +9,12 @@
 
 #include "common/base/status.h"
 #include "common/files/index_manifest.h"
+#include "common/files/result_file.h"
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "common/rows/memory_rows.h"
 #include "coordinator/bitsweep.h"
-#include "coordinator/job/setting_checks.h"
+#include "coordinator/job/option_table.h"
 
 struct bitsweep_ranks {
     bsw_transport transport;
@@ -44,6 +45,14 @@ struct bsw_library_call_needs {
     void *context;
     const struct bsw_error *err; // what call->err begins with; NULL: nothing
 };
+
+// Of settings that have all of these members.
+#define BSW_CALL_NEEDS(asked, the_status, the_err)                                              \
+    (struct bsw_library_call_needs)                                                             \
+    {                                                                                           \
+        .status = the_status, .works = 1, .threads = (asked)->threads, .ranks = (asked)->ranks, \
+        .progress = (asked)->progress, .context = (asked)->progress_context, .err = the_err     \
+    }
 
 // Returns needs->status, or why no call can be made, which call->err then says. The end is called
 // in any case.
@@ -80,7 +89,8 @@ int bsw_library_report(enum bsw_status status, const struct bsw_error *err,
 // other ranks are to hear of the error.
 enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, size_t ranks_at,
                                           const void *from, struct bsw_error *err);
-// What a struct begins as: as much of the defaults as the caller's has, its size, the rest 0.
+// What a struct begins as: as much of the defaults (NULL: 0) as the caller's has, its size, the
+// rest 0.
 void bsw_library_default(void *to, size_t size, const void *defaults, size_t known);
 // A struct that is told: as much as the caller's has.
 void bsw_library_tell(void *to, const void *from, size_t from_bytes);
@@ -103,17 +113,7 @@ enum bsw_status bsw_library_lend_queries(const struct bitsweep_rows *queries,
 void bsw_library_take_back(struct bsw_library_rows *rows);
 
 // Where a caller wants answers: arrays [num_queries][k] of rank 0, borrowed.
-struct bsw_library_answers {
-    float *values;
-    int64_t *ids;
-    uint64_t k;
-};
-enum bsw_status bsw_library_check_room(const struct bsw_library_answers *answers,
-                                       struct bsw_error *err);
-// A sink's function whose context is a struct bsw_library_answers.
-enum bsw_status bsw_library_put_answers(void *context, uint64_t first, size_t count,
-                                        const int64_t *ids, const float *values,
-                                        struct bsw_error *err);
+enum bsw_status bsw_library_check_room(const struct bsw_results *answers, struct bsw_error *err);
 
 void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_index_info *out);
 

@@ -12,8 +12,7 @@ _Static_assert(BITSWEEP_AUTO == BSW_LISTS_AUTO, "of lists");
 
 void bitsweep_encode_defaults_of(struct bitsweep_encode_settings *settings, size_t size)
 {
-    const struct bitsweep_encode_settings defaults = {0};
-    bsw_library_default(settings, size, &defaults, sizeof defaults);
+    bsw_library_default(settings, size, NULL, 0);
 }
 
 struct encode_call {
@@ -34,7 +33,7 @@ static enum bsw_status take_codes(const struct bitsweep_encode_settings *asked,
     BSW_TRY(bsw_codec_parse(asked->codec ? asked->codec : "saq", &out->codec, err));
     BSW_TRY(bsw_setting_choice("axes", "principal|random", asked->axes, &axes, err));
     BSW_TRY(bsw_setting_choice("rotation", "opq|random|none", asked->rotation, &unused, err));
-    BSW_TRY(bsw_setting_choice("metric", "cosine|ip|l2", asked->metric, &unused, err));
+    BSW_TRY(bsw_setting_choice("metric", BSW_METRIC_NAMES, asked->metric, &unused, err));
     BSW_TRY(bsw_setting_count("subspaces", asked->subspaces, 0, BSW_MAX_DIMS, err));
     *code = (struct bsw_codec_settings){.bits = asked->bits,
                                         .segments = asked->segments,
@@ -197,14 +196,7 @@ int bitsweep_encode(const char *folder, const struct bitsweep_rows *rows,
     bitsweep_encode_defaults(&c.asked);
     enum bsw_status status = bsw_library_take_settings(
         &c.asked, sizeof c.asked, offsetof(struct bitsweep_encode_settings, ranks), settings, &err);
-    const struct bsw_library_call_needs needs = {.threads = c.asked.threads,
-                                                 .status = status,
-                                                 .works = 1,
-                                                 .ranks = c.asked.ranks,
-                                                 .progress = c.asked.progress,
-                                                 .context = c.asked.progress_context,
-                                                 .err = &err};
-    status = bsw_library_call_begin(&c.call, &needs);
+    status = bsw_library_call_begin(&c.call, &BSW_CALL_NEEDS(&c.asked, status, &err));
     if (status == BSW_OK) status = prepare(&c, folder, rows, &c.call.err);
     status = bsw_library_call_meet(&c.call, status, "encode", digest(&c.asked));
     if (status == BSW_OK) status = encode(&c, &c.call.err);

@@ -7,7 +7,7 @@
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/bitsweep_call.h"
-#include "coordinator/job/metric_choice.h"
+#include "coordinator/job/command_files.h"
 #include "coordinator/truth/recall.h"
 #include "coordinator/truth/truth.h"
 
@@ -23,7 +23,7 @@ struct knn_call {
     struct bsw_truth_settings settings;
     struct bsw_library_rows base, queries;
     struct bsw_buffer shared; // of another rank than 0: its queries, or the name of their file
-    struct bsw_library_answers answers;
+    struct bsw_results answers;
     struct bsw_progress progress; // nothing is shown; the caller is told
 };
 
@@ -35,24 +35,24 @@ static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *b
     unsigned unused;
     BSW_TRY(bsw_library_check_threads(asked->threads, err));
     BSW_TRY(bsw_fork_choose_device(asked->device, &device, err));
-    BSW_TRY(bsw_setting_choice("metric", "cosine|ip|l2", asked->metric, &unused, err));
+    BSW_TRY(bsw_setting_choice("metric", BSW_METRIC_NAMES, asked->metric, &unused, err));
     c->answers.k = asked->k;
     BSW_TRY(bsw_library_lend(base, BSW_MEMORY_PREFIX "base", &c->base, err));
     if (c->call.transport->rank == 0) {
         BSW_TRY(bsw_library_lend_queries(queries, &c->queries, err));
         if (!c->queries.is_empty) BSW_TRY(bsw_library_check_room(&c->answers, err));
     }
-    c->settings = (struct bsw_truth_settings){
-        .base = c->base.name,
-        .sink = {.context = &c->answers, .take = bsw_library_put_answers},
-        .metric = asked->metric,
-        .k = asked->k,
-        .drop_bad_rows = asked->drop_bad_rows,
-        .exclude_self = asked->exclude_self != 0,
-        .device = {.text = device, .most_bytes = asked->device_memory},
-        .num_threads = c->call.num_threads,
-        .level = bsw_cpu_level_detect(),
-        .progress = &c->progress};
+    c->settings =
+        (struct bsw_truth_settings){.base = c->base.name,
+                                    .sink = {.context = &c->answers, .take = bsw_answers_keep},
+                                    .metric = asked->metric,
+                                    .k = asked->k,
+                                    .drop_bad_rows = asked->drop_bad_rows,
+                                    .exclude_self = asked->exclude_self != 0,
+                                    .device = {.text = device, .most_bytes = asked->device_memory},
+                                    .num_threads = c->call.num_threads,
+                                    .level = bsw_cpu_level_detect(),
+                                    .progress = &c->progress};
     return BSW_OK;
 }
 
@@ -124,14 +124,7 @@ int bitsweep_knn(const struct bitsweep_rows *base, const struct bitsweep_rows *q
     bitsweep_knn_defaults(&c.asked);
     enum bsw_status status = bsw_library_take_settings(
         &c.asked, sizeof c.asked, offsetof(struct bitsweep_knn_settings, ranks), settings, &err);
-    const struct bsw_library_call_needs needs = {.threads = c.asked.threads,
-                                                 .status = status,
-                                                 .works = 1,
-                                                 .ranks = c.asked.ranks,
-                                                 .progress = c.asked.progress,
-                                                 .context = c.asked.progress_context,
-                                                 .err = &err};
-    status = bsw_library_call_begin(&c.call, &needs);
+    status = bsw_library_call_begin(&c.call, &BSW_CALL_NEEDS(&c.asked, status, &err));
     if (status == BSW_OK) status = prepare(&c, base, queries, &c.call.err);
     status = bsw_library_call_meet(&c.call, status, "knn", digest(&c.asked));
     if (status == BSW_OK) status = share_queries(&c, queries, &c.call.err);

@@ -14,9 +14,9 @@
 #include "common/net/message_kinds.h"
 #include "coordinator/bitsweep_call.h"
 #include "coordinator/calibrate/calibrate.h"
+#include "coordinator/job/index_rows.h"
 #include "coordinator/job/same_input.h"
-#include "coordinator/search/search.h"
-#include "kernels/table_scan/table_formats.h"
+#include "coordinator/search/search_options.h"
 
 _Static_assert(BITSWEEP_ALL == BSW_PROBE_ALL, "of probe");
 
@@ -37,8 +37,7 @@ struct bitsweep_index {
 
 void bitsweep_open_defaults_of(struct bitsweep_open_settings *settings, size_t size)
 {
-    const struct bitsweep_open_settings defaults = {0};
-    bsw_library_default(settings, size, &defaults, sizeof defaults);
+    bsw_library_default(settings, size, NULL, 0);
 }
 
 void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings, size_t size)
@@ -49,8 +48,7 @@ void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings, size
 
 void bitsweep_search_stats_init_of(struct bitsweep_search_stats *stats, size_t size)
 {
-    const struct bitsweep_search_stats defaults = {0};
-    bsw_library_default(stats, size, &defaults, sizeof defaults);
+    bsw_library_default(stats, size, NULL, 0);
 }
 
 static enum bsw_status copy_text(const char *text, char **out, struct bsw_error *err)
@@ -202,43 +200,13 @@ static int end_with(bitsweep_index *index, struct bsw_library_call *call, enum b
 
 // ---- settings of a search ----
 
-// What the program's options would let through.
-static enum bsw_status check(const struct bitsweep_search_settings *s, struct bsw_error *err)
-{
-    BSW_TRY(bsw_setting_count("k", s->k, 1, BSW_SEARCH_MAX_K, err));
-    BSW_TRY(bsw_setting_count("query-bits", s->query_bits, 0, BSW_MAX_QUERY_BITS, err));
-    if (s->oversample != 0) BSW_TRY(bsw_setting_number("oversample", s->oversample, 1, 10000, err));
-    if (s->recall != 0) BSW_TRY(bsw_setting_number("recall", s->recall, BSW_LEAST_RECALL, 1, err));
-    if (s->probe_ratio != 0)
-        BSW_TRY(bsw_setting_number("probe-ratio", s->probe_ratio, 0.01, 1000, err));
-    if (s->probe != BITSWEEP_ALL)
-        BSW_TRY(bsw_setting_count("probe", s->probe, 0, BSW_MAX_LISTS, err));
-    BSW_TRY(bsw_setting_count("scan-dims", s->scan_dims, 0, BSW_MAX_DIMS, err));
-    return bsw_setting_count("batch", s->batch, 0, 1000000, err);
-}
-
+// All of the request is zeros first, padding too, so that requests can be compared.
 static enum bsw_status make_request(const struct bitsweep_search_settings *s,
                                     struct bsw_search_request *out, struct bsw_error *err)
 {
-    unsigned scan, table, is_plain;
     memset(out, 0, sizeof *out);
-    BSW_TRY(check(s, err));
-    BSW_TRY(bsw_setting_choice("scan", BSW_SCAN_NAMES, s->scan, &scan, err));
-    BSW_TRY(bsw_setting_choice("table", BSW_TABLE_CHOICES, s->table, &table, err));
-    BSW_TRY(bsw_setting_choice("refine", "exact|none", s->refine, &is_plain, err));
-    out->k = s->k;
-    out->query_bits = s->query_bits;
-    out->oversample = s->oversample;
-    out->is_refined = !is_plain;
-    out->scan = (enum bsw_scan_kind)scan;
-    out->table = (enum bsw_table_choice)table;
-    out->batch = s->batch ? s->batch : BSW_SEARCH_BATCH;
-    out->exclude_self = s->exclude_self != 0;
-    out->probe = s->probe;
-    out->probe_ratio = s->probe_ratio;
-    out->recall = s->recall;
-    out->scan_dims = s->scan_dims;
-    return BSW_OK;
+    BSW_TRY(bsw_setting_count("k", s->k, 1, BSW_SEARCH_MAX_K, err)); // 0 is no default
+    return bsw_search_request_take(s, out, err);
 }
 
 // ---- a search ----
@@ -248,7 +216,7 @@ struct search_call {
     struct bitsweep_search_settings asked;
     bitsweep_index *index;
     struct bsw_library_rows queries;
-    struct bsw_library_answers answers;
+    struct bsw_results answers;
     _Atomic uint64_t num_done;
     uint64_t num_queries;
     double load_seconds;
@@ -259,7 +227,7 @@ static enum bsw_status take(void *context, uint64_t first, size_t count, const i
 {
     struct search_call *c = context;
     atomic_store(&c->num_done, first + count);
-    return bsw_library_put_answers(&c->answers, first, count, ids, values, err);
+    return bsw_answers_keep(&c->answers, first, count, ids, values, err);
 }
 
 static enum bsw_status begin(void *context, uint64_t num_queries, uint64_t k, struct bsw_error *err)
@@ -460,18 +428,32 @@ void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *s
     if (is_locked) pthread_mutex_unlock(&index->lock);
 }
 
+int bitsweep_reconstruct(bitsweep_index *index, const int64_t *ids, uint64_t num_ids, void *out,
+                         struct bitsweep_error *error)
+{
+    struct bsw_library_call call;
+    struct bsw_manifest manifest = {0};
+    const struct bsw_library_call_needs needs = {.threads = 1, .ranks = index->settings.ranks};
+    enum bsw_status status = begin_with(index, &call, &needs);
+    if (status == BSW_OK && num_ids > 0 && (!ids || !out))
+        status = bsw_fail(&call.err, BSW_ERROR_USAGE, "no ids, or no place for their rows");
+    if (status == BSW_OK) status = bsw_manifest_read(index->folder, &manifest, &call.err);
+    if (status == BSW_OK)
+        status = bsw_index_rows_read(&manifest, index->folder, ids, num_ids, out, &call.err);
+    bsw_manifest_deinit(&manifest);
+    return end_with(index, &call, status, error);
+}
+
 // ---- calibrate ----
 
 void bitsweep_calibrate_defaults_of(struct bitsweep_calibrate_settings *settings, size_t size)
 {
-    const struct bitsweep_calibrate_settings defaults = {0};
-    bsw_library_default(settings, size, &defaults, sizeof defaults);
+    bsw_library_default(settings, size, NULL, 0);
 }
 
 void bitsweep_calibrate_stats_init_of(struct bitsweep_calibrate_stats *stats, size_t size)
 {
-    const struct bitsweep_calibrate_stats defaults = {0};
-    bsw_library_default(stats, size, &defaults, sizeof defaults);
+    bsw_library_default(stats, size, NULL, 0);
 }
 
 struct calibrate_call {

@@ -2,7 +2,7 @@
 // bitsweep COMMAND: runs the command on every rank.
 #include <string.h>
 
-#include "coordinator/job/program.h"
+#include "coordinator/job/command.h"
 
 // A program of its own, bitsweep-bench, which takes this one's place.
 #define BENCH "bench"

@@ -211,7 +211,8 @@ check_headers() {
 
 # Which rooms (folders) a room may include, besides itself; a folder stands for all below it. common, kernels, shard
 # and coordinator point one way, and so do the rooms of each. A room that is not here may include nothing.
-# shard/seam is what lies in shard/ itself but for the service, which checks itself and knows all rooms of shard.
+# shard/seam is what lies in shard/ itself but for the service, which checks itself and knows all rooms of shard;
+# coordinator/face is the header of the library, which includes nothing.
 directions='
 common/base:
 common/job: common/base
@@ -221,17 +222,18 @@ common/rows: common/base common/job common/codes
 common/files: common/base common/job common/codes common/rows
 common/net: common/base common/job common/device
 kernels: common/base common/codes common/rows common/files
-shard/seam: common kernels shard/codecs shard/lists
+shard/seam: common kernels shard/codecs shard/lists shard/scan
 shard/codecs: common kernels shard/lists
 shard/scan: common shard/lists
 shard/host: common kernels shard/seam shard/codecs shard/lists shard/scan
-shard/device: common kernels shard/seam shard/codecs shard/host shard/lists
+shard/device: common kernels shard/seam shard/codecs shard/host shard/lists shard/scan
 shard/exact: common kernels shard/seam shard/codecs shard/device
 shard/lists: common kernels
 shard/checks: common kernels shard/seam shard/codecs shard/host
 shard: common kernels shard
 coordinator/job: common kernels shard
-coordinator/search: common kernels shard coordinator/job
+coordinator/face:
+coordinator/search: common kernels shard coordinator/job coordinator/face
 coordinator/encode: common kernels shard coordinator/job coordinator/search
 coordinator/truth: common kernels shard coordinator/job
 coordinator/calibrate: common kernels shard coordinator/job coordinator/search coordinator/encode coordinator/truth
@@ -257,6 +259,7 @@ check_directions() {
             if (parts[1] == "kernels" || parts[1] == "bench") return parts[1]
             if (file ~ /^shard\/(shard_service|probe\.c|checks\/(self_check|damage_points))/) return "shard"
             if (parts[1] == "shard" && n == 2) return "shard/seam"
+            if (file == "coordinator/bitsweep.h") return "coordinator/face"
             return n > 2 ? parts[1] "/" parts[2] : parts[1]
         }
         BEGIN {

@@ -88,6 +88,20 @@ __device__ __forceinline__ void fence_for_async_accesses()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// ---- registers ----
+
+// By a whole warpgroup, as all its warpgroups do: from what the launch gave each thread to so many,
+// fewer or more. Who wants more waits until others have given as many.
+template <int REGISTERS> __device__ __forceinline__ void give_registers()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;\n" ::"n"(REGISTERS));
+}
+
+template <int REGISTERS> __device__ __forceinline__ void take_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;\n" ::"n"(REGISTERS));
+}
+
 // ---- wgmma ----
 
 // Before the first multiply_64x128 of a group: registers are ready, and warps are whole, as wgmma
@@ -167,6 +181,14 @@ __device__ __forceinline__ void load_matrices_after_wait(unsigned (&out)[4], con
 }
 
 #else
+
+template <int REGISTERS> void give_registers()
+{
+}
+
+template <int REGISTERS> void take_registers()
+{
+}
 
 using emulation::barrier_arrive;
 using emulation::barrier_arrive_expecting;

@@ -4,8 +4,9 @@
 // have is NULL; beside it stands why.
 //
 // A tenant's state and what it keeps for each shard are its own. Every shard is resident in host
-// memory first; load gives it to the tenant, who may free what the host then no longer needs. All
-// tenants find the same bytes. One thread calls; tenants share work among their own.
+// memory first; load gives it to the tenant, who may free what the host then no longer needs. A
+// batch is begun, which waits for nothing, and ended. All tenants find the same bytes. One thread
+// calls; tenants share work among their own.
 #ifndef BITSWEEP_SHARD_BACKEND_H
 #define BITSWEEP_SHARD_BACKEND_H
 
@@ -17,10 +18,10 @@
 #include "shard/codecs/query_batch.h"
 #include "shard/codecs/selective_table.h"
 #include "shard/lists/coarse_search.h"
+#include "shard/scan/candidate_lists.h"
 
 BSW_C_BEGIN
 
-struct bsw_candidate_lists; // shard/host/shard_scan.h
 struct bsw_cut;
 struct bsw_resident_shard;
 struct bsw_scan_workspace;
@@ -115,7 +116,9 @@ struct bsw_memory_forecast {
         list_items; // queries at a time, and candidates that a list of theirs holds
 };
 
-// Counted by scans since the tenant was opened.
+#define BSW_GRAPH_NOTE_BYTES 128
+
+// What a tenant has counted since it was opened; 0 where it has nothing to count.
 struct bsw_scan_counts {
     uint64_t num_samples, num_segments, num_overflows; // segments scanned, tries that overflowed
     uint64_t num_waits;                                // of the host for scans
@@ -124,12 +127,16 @@ struct bsw_scan_counts {
     uint64_t num_hits;     // items that lists had in scans with limits by rank
     uint64_t num_graphs;   // groups of queries whose launches were one graph
     uint64_t copied_bytes; // of codes, block by block
+    uint64_t raw_bytes, gathered_bytes;    // raw rows that it has; those sent to it for refinement
+    uint64_t num_allocations;              // since all shards were loaded
+    char graph_note[BSW_GRAPH_NOTE_BYTES]; // why it launches no graphs any more; "" if it could
 };
 
 // One shard as a tenant has it.
 struct bsw_backend_shard {
     struct bsw_resident_shard *resident; // in host memory; borrowed
     void *own;                           // the tenant's; NULL: nothing
+    struct bsw_candidate_lists lists;    // found by the last scan; the owner frees them
 };
 
 // Queries [first_query, first_query + num_queries) of a batch.
@@ -146,6 +153,25 @@ struct bsw_kept_lists {
     size_t num_queries;
 };
 
+// The best `keep` rows of each shard of a span, or at least what of the best of the span is there,
+// for some queries. All that it points to stays as it is from begin to end.
+struct bsw_scan_job {
+    size_t span, first;                      // of the needs; `first`: of the shards
+    struct bsw_backend_shard *const *shards; // [num_shards], in order of load
+    size_t num_shards;
+    struct bsw_query_range queries;
+    const struct bsw_list_choice *choice; // with lists: which; NULL: all queries look at all
+    uint32_t scan_dims;                   // with lists: as struct bsw_probe_settings has them
+    const uint32_t *limits;               // [queries]: scores, inclusive; NULL: none
+    size_t keep;
+    int is_of_places; // with lists: all places, which are taken for rows (known answers)
+    int stays;        // items stay where a device merges them, lists of the first shard have counts
+    struct bsw_scan_workspace *workspace;
+    uint64_t num_list_pairs;    // out: of query and list
+    struct bsw_kept_lists kept; // out, where items stay; until the next scan of the span
+};
+
+// One tenant: forecast, take_coarse and take, which are about the memory of a device.
 struct bsw_backend {
     // What open and load will take where free_bytes of device memory are free. Host: NULL, it takes
     // what codes take.
@@ -158,92 +184,46 @@ struct bsw_backend {
     void (*close)(void *state);
     const char *(*label)(const void *state); // "cpu", "cuda:0"
 
-    // Shard `index` of the needs, shard->resident set; shard->own is made. Host: NULL, the resident
-    // shard is all.
+    // Shard `index` of the needs, shard->resident set, which stays where it is; shard->own is made.
+    // With the last one raw rows come, too, as far as there is room for them.
     enum bsw_status (*load)(void *state, size_t index, struct bsw_backend_shard *shard,
                             struct bsw_error *err);
-    // Raw rows of a shard, once all shards are loaded and the memory that is left is known. Host:
-    // NULL, they stay in their files.
-    enum bsw_status (*load_rows)(void *state, struct bsw_backend_shard *shard,
-                                 struct bsw_error *err);
-    void (*unload)(void *state, struct bsw_backend_shard *shard); // Host: NULL
-
-    // As bsw_shard_scan and bsw_shard_refine of shard/host/shard_scan.h.
-    enum bsw_status (*scan)(void *state, const struct bsw_backend_shard *shard,
-                            const struct bsw_query_range *queries, const uint32_t *limits,
-                            size_t keep, struct bsw_scan_workspace *workspace,
-                            struct bsw_candidate_lists *out, struct bsw_error *err);
-    enum bsw_status (*refine)(void *state, const struct bsw_backend_shard *shard,
-                              const struct bsw_query_range *queries,
-                              const struct bsw_candidate_lists *lists, const size_t *counts,
-                              struct bsw_scan_workspace *workspace, struct bsw_survivor *out,
-                              struct bsw_error *err);
-
-    // The same of a shard with lists, which is a span of its own, as bsw_list_scan of
-    // shard/host/list_scan.h; num_list_pairs, of query and list, is added to. Candidates stay where
-    // scan_span's would. Host: NULL, that does it.
-    enum bsw_status (*scan_lists)(void *state, size_t span, const struct bsw_backend_shard *shard,
-                                  const struct bsw_list_choice *choice,
-                                  const struct bsw_query_range *queries, uint32_t scan_dims,
-                                  const uint32_t *limits, size_t keep,
-                                  struct bsw_scan_workspace *workspace, uint64_t *num_list_pairs,
-                                  struct bsw_candidate_lists *out, struct bsw_error *err);
+    void (*unload)(void *state, struct bsw_backend_shard *shard);
 
     // Makes the coarse step of the search the tenant's, where it has room for that; until the
     // search or the tenant is closed. Host: NULL.
     enum bsw_status (*take_coarse)(void *state, struct bsw_coarse_search *search,
                                    struct bsw_error *err);
 
-    // The best `keep` of all rows of a span, counted from the first row of its first shard; as
-    // `scan` otherwise. Where settings.merge_place is a device the items of the lists stay there,
-    // and *out has the counts alone. Host: NULL, its shards are scanned one by one.
-    enum bsw_status (*scan_span)(void *state, size_t span, const struct bsw_query_range *queries,
-                                 const uint32_t *limits, size_t keep,
-                                 struct bsw_scan_workspace *workspace,
-                                 struct bsw_candidate_lists *out, struct bsw_error *err);
-    // scan_span of span 0, where lists stay, without limits, in two steps: begin queues all of it
-    // and waits for nothing, and *is_begun is 1 where that can be; then end waits for it, also
-    // after an error of begin. In between nothing is scanned, but lists of the scan before may be
-    // taken and refined; what the range points to stays. out NULL: the lists are of no use. Host:
-    // NULL. begin_lists: the same of scan_lists, of which it queues as much as needs no wait; what
-    // choice and num_list_pairs point to stays, too.
-    enum bsw_status (*begin)(void *state, const struct bsw_query_range *queries, size_t keep,
-                             struct bsw_scan_workspace *workspace, int *is_begun,
+    // begin queues as much of the job as needs no wait, which may be nothing; end does the rest,
+    // and fills in the lists of the job's shards. In between nothing else is begun, but what was
+    // found before may be taken and refined. end also after an error of begin; with NULL the job is
+    // of no use any more, and waited for.
+    enum bsw_status (*begin)(void *state, const struct bsw_scan_job *job, struct bsw_error *err);
+    enum bsw_status (*end)(void *state, struct bsw_scan_job *job, struct bsw_error *err);
+    // What of items that stayed is within its query's cut, cuts [queries], to the lists of the
+    // job's shards. Host: NULL, its items are there.
+    enum bsw_status (*take)(void *state, const struct bsw_scan_job *job, const struct bsw_cut *cuts,
+                            struct bsw_error *err);
+    // The first counts[q] items of each list of the shard, as bsw_shard_refine of
+    // shard/host/shard_scan.h.
+    enum bsw_status (*refine)(void *state, const struct bsw_backend_shard *shard,
+                              const struct bsw_query_range *queries, const size_t *counts,
+                              struct bsw_scan_workspace *workspace, struct bsw_survivor *out,
+                              struct bsw_error *err);
+
+    // For self-checks. Codes of a place as scans read them: *row of *out, which may be a shard of
+    // one bundle and is good until the next call.
+    enum bsw_status (*fetch)(void *state, const struct bsw_backend_shard *shard, uint32_t place,
+                             struct bsw_resident_shard *out, uint32_t *row, struct bsw_error *err);
+    // Blocks of the shard's file from *next on against their digests, as far as the tenant has them
+    // in memory of its own: as many as one check between batches takes. *next: where it goes on; 0:
+    // that was the end. next NULL: all of them.
+    enum bsw_status (*check)(void *state, const struct bsw_backend_shard *shard, uint32_t *next,
                              struct bsw_error *err);
-    enum bsw_status (*begin_lists)(void *state, const struct bsw_backend_shard *shard,
-                                   const struct bsw_list_choice *choice,
-                                   const struct bsw_query_range *queries, uint32_t scan_dims,
-                                   size_t keep, uint64_t *num_list_pairs, int *is_begun,
-                                   struct bsw_error *err);
-    enum bsw_status (*end)(void *state, struct bsw_scan_workspace *workspace,
-                           struct bsw_candidate_lists *out, struct bsw_error *err);
-    // Lists of the last scan_span or scan_lists that stayed; and of each what is within its query's
-    // cut, cuts [num_queries], to the host. Host: NULL, its lists are there.
-    struct bsw_kept_lists (*kept)(const void *state, size_t span);
-    enum bsw_status (*take)(void *state, size_t span, const struct bsw_cut *cuts,
-                            struct bsw_candidate_lists *out, struct bsw_error *err);
 
-    // For self-checks. The codes of one bundle as scans read them, a shard of one bundle, until the
-    // next call. Host: NULL, they are those of the resident shard.
-    enum bsw_status (*fetch)(void *state, const struct bsw_backend_shard *shard, size_t bundle,
-                             struct bsw_resident_shard *out, struct bsw_error *err);
-    // Blocks [first, first + num_blocks) of the shard's file against their digests, as far as the
-    // tenant has them in memory of its own: num_blocks of them; most_blocks: of one check between
-    // batches. Host: NULL, bsw_resident_shard_check sees all.
-    enum bsw_status (*check)(void *state, const struct bsw_backend_shard *shard, uint32_t first,
-                             uint32_t num_blocks, struct bsw_error *err);
-    uint32_t (*num_blocks)(const struct bsw_backend_shard *shard);
-    uint32_t (*most_blocks)(const struct bsw_shard_shape *shape);
-
-    // What a tenant counted: to be read, or put back after scans that are not to count. Host: NULL,
-    // it has no segments.
+    // To be read, or put back after scans that are not to count.
     struct bsw_scan_counts *(*counts)(void *state);
-    // Why a tenant that could launch a batch as one graph does not any more; "" else. Host: NULL.
-    const char *(*graph_note)(const void *state);
-    // Raw rows in the tenant's memory; those sent to it for refinement; allocations since the last
-    // load_rows. Host: NULL, there are none.
-    void (*use)(const void *state, uint64_t *raw_bytes, uint64_t *gathered_bytes,
-                uint64_t *allocations);
 };
 
 extern const struct bsw_backend bsw_host_backend, bsw_device_backend;

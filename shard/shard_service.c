@@ -10,9 +10,8 @@
 #include "common/job/progress.h"
 #include "shard/checks/damage_points.h"
 #include "shard/codecs/codec.h"
-#include "shard/host/list_pick.h"
+#include "shard/host/list_tables.h"
 #include "shard/host/survivor_trim.h"
-#include "shard/shard_service_lists.h"
 
 static size_t resident_bytes(const struct bsw_resident_shard *shard)
 {
@@ -50,8 +49,8 @@ static enum bsw_status list_units(struct bsw_shard_service *service, int rank,
              num_spans = bsw_num_rank_spans(&rule, (uint32_t)rank);
     BSW_TRY(bsw_allocate_zero(&service->units, num_units, sizeof *service->units, "shards", err));
     BSW_TRY(bsw_allocate_zero(&service->spans, num_spans, sizeof *service->spans, "shards", err));
-    BSW_TRY(bsw_allocate_zero(&service->span_lists, num_spans, sizeof *service->span_lists,
-                              "shards", err));
+    BSW_TRY(bsw_allocate_zero(&service->shards, num_units, sizeof *service->shards, "shards", err));
+    BSW_TRY(bsw_allocate_zero(&service->kept, num_spans, sizeof *service->kept, "shards", err));
     for (uint32_t slice = 0; slice < table->num_slices; slice++) {
         struct bsw_span span;
         for (uint32_t first = 0; first < table->num_shards; first += span.num_shards) {
@@ -60,7 +59,8 @@ static enum bsw_status list_units(struct bsw_shard_service *service, int rank,
             service->spans[service->num_spans++] =
                 (struct bsw_shard_range){service->num_units, span.num_shards};
             for (uint32_t i = 0; i < span.num_shards; i++) {
-                struct bsw_unit *unit = &service->units[service->num_units++];
+                struct bsw_unit *unit = &service->units[service->num_units];
+                service->shards[service->num_units++] = &unit->loaded;
                 unit->slice = slice;
                 unit->shard = first + i;
             }
@@ -71,12 +71,13 @@ static enum bsw_status list_units(struct bsw_shard_service *service, int rank,
 
 static void free_units(struct bsw_shard_service *service)
 {
-    for (uint32_t s = 0; s < service->num_spans; s++)
-        bsw_candidate_lists_deinit(&service->span_lists[s]);
+    for (uint32_t u = 0; u < service->num_units; u++)
+        bsw_candidate_lists_deinit(&service->units[u].loaded.lists);
     service->num_units = service->num_spans = 0;
     bsw_free(&service->units);
     bsw_free(&service->spans);
-    bsw_free(&service->span_lists);
+    bsw_free(&service->shards);
+    bsw_free(&service->kept);
 }
 
 // Shapes of all units; to be freed.
@@ -137,16 +138,7 @@ static enum bsw_status load_unit(struct bsw_shard_service *service, const char *
                    : bsw_resident_shard_encode(service->manifest, unit->shard, settings->level,
                                                settings->is_exact, &unit->resident, err));
     unit->loaded.resident = &unit->resident;
-    return service->backend->load ? service->backend->load(service->state, u, &unit->loaded, err)
-                                  : BSW_OK;
-}
-
-// Once all units have what scans need.
-static enum bsw_status load_raw_rows(struct bsw_shard_service *service, struct bsw_error *err)
-{
-    for (uint32_t u = 0; service->backend->load_rows && u < service->num_units; u++)
-        BSW_TRY(service->backend->load_rows(service->state, &service->units[u].loaded, err));
-    return BSW_OK;
+    return service->backend->load(service->state, u, &unit->loaded, err);
 }
 
 static const float *residual_center(const struct bsw_manifest *manifest)
@@ -203,7 +195,6 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
         if (status == BSW_OK) out->resident_bytes += resident_bytes(&out->units[u].resident);
         bsw_progress_update(&progress, u + 1);
     }
-    if (status == BSW_OK) status = load_raw_rows(out, err);
     if (status == BSW_OK && settings->is_checked) status = bsw_self_check_open(out, err);
     bsw_progress_finish(&progress);
     if (status != BSW_OK) bsw_shard_service_close(out);
@@ -216,13 +207,10 @@ void bsw_shard_service_close(struct bsw_shard_service *service)
 {
     bsw_shard_service_drop(service);
     for (uint32_t u = 0; u < service->num_units; u++) {
-        if (service->state && service->backend->unload)
-            service->backend->unload(service->state, &service->units[u].loaded);
+        if (service->state) service->backend->unload(service->state, &service->units[u].loaded);
         bsw_resident_shard_unload(&service->units[u].resident);
-        bsw_candidate_lists_deinit(&service->units[u].lists);
     }
     bsw_coarse_search_close(&service->coarse);
-    bsw_list_scan_scratch_deinit(&service->list_scratch);
     bsw_selection_close(&service->selection);
     bsw_self_check_close(&service->check);
     free_units(service);
@@ -231,28 +219,19 @@ void bsw_shard_service_close(struct bsw_shard_service *service)
     bsw_scan_workspace_deinit(&service->workspace);
 }
 
-void bsw_shard_service_figures(const struct bsw_shard_service *service,
-                               struct bsw_service_figures *out)
+void bsw_shard_service_counts(const struct bsw_shard_service *service, struct bsw_scan_counts *out)
 {
-    const struct bsw_backend *backend = service->backend;
-    *out = (struct bsw_service_figures){0};
-    if (backend->counts) out->counts = *backend->counts(service->state);
-    if (backend->use)
-        backend->use(service->state, &out->raw_bytes, &out->gathered_bytes,
-                     &out->batch_allocations);
-    if (backend->graph_note)
-        snprintf(out->graph_note, sizeof out->graph_note, "%.127s",
-                 backend->graph_note(service->state));
-    out->counts.copied_bytes -= service->forgotten_copied;
+    *out = *service->backend->counts(service->state);
+    out->copied_bytes -= service->forgotten_copied;
     out->gathered_bytes -= service->forgotten_gathered;
 }
 
 void bsw_shard_service_forget(struct bsw_shard_service *service)
 {
-    struct bsw_service_figures figures;
-    bsw_shard_service_figures(service, &figures);
-    service->forgotten_copied += figures.counts.copied_bytes;
-    service->forgotten_gathered += figures.gathered_bytes;
+    struct bsw_scan_counts counts;
+    bsw_shard_service_counts(service, &counts);
+    service->forgotten_copied += counts.copied_bytes;
+    service->forgotten_gathered += counts.gathered_bytes;
 }
 
 void bsw_shard_service_return(struct bsw_shard_service *service,
@@ -309,92 +288,106 @@ static enum bsw_status append_list(const struct bsw_unit *unit, const uint64_t *
 }
 
 enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bsw_unit *unit,
-                              const struct bsw_query_batch *batch, size_t first_query,
-                              size_t num_queries, const uint32_t *limits, size_t keep,
+                              const struct bsw_query_range *queries, size_t keep,
                               struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
                               struct bsw_error *err)
 {
-    const struct bsw_query_range queries = {batch, first_query, num_queries};
-    BSW_TRY(service->backend->scan(service->state, &unit->loaded, &queries, limits, keep, workspace,
-                                   out, err));
-    BSW_DAMAGE(bsw_damage_scores(out));
-    return BSW_OK;
+    struct bsw_backend_shard own = unit->loaded, *shards = &own;
+    own.lists = *out;
+    struct bsw_scan_job job = {.first = (size_t)(unit - service->units),
+                               .shards = &shards,
+                               .num_shards = 1,
+                               .queries = *queries,
+                               .keep = keep,
+                               .is_of_places = 1,
+                               .workspace = workspace};
+    enum bsw_status status = service->backend->begin(service->state, &job, err);
+    if (status == BSW_OK)
+        status = service->backend->end(service->state, &job, err);
+    else
+        service->backend->end(service->state, NULL, NULL);
+    *out = own.lists;
+    if (status == BSW_OK) BSW_DAMAGE(bsw_damage_scores(out));
+    return status;
 }
 
-static enum bsw_status scan_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
-                                 const struct bsw_scan_round *round, struct bsw_error *err)
+// The lists that the unit's queries look at: those of another unit with the same queries.
+static enum bsw_status choose_lists(struct bsw_shard_service *service, const struct bsw_unit *unit,
+                                    const struct bsw_list_choice **out, struct bsw_error *err)
 {
-    return bsw_unit_scan(service, unit, &service->batch, unit->first_query, unit->num_queries,
-                         round->limits ? round->limits + unit->first_query : NULL, round->keep,
-                         &service->workspace, &unit->lists, err);
-}
-
-// What of a span's lists is each unit's. Rows behind the last are the last's, whose check sees
-// them.
-static enum bsw_status split_lists(struct bsw_shard_service *service, uint32_t s,
-                                   struct bsw_error *err)
-{
-    struct bsw_candidate_lists *all = &service->span_lists[s], swap;
-    struct bsw_unit *units = service->units + service->spans[s].first;
-    size_t num = service->spans[s].num;
-    if (num == 1) {
-        swap = *all;
-        *all = units->lists;
-        units->lists = swap;
+    size_t dims = bsw_manifest_row_dims(service->manifest);
+    *out = service->coarse ? &service->choice : NULL;
+    if (!service->coarse || (service->is_chosen && service->chosen_first == unit->first_query &&
+                             service->chosen_vectors == service->batch.vectors &&
+                             service->choice.num_queries == unit->num_queries))
         return BSW_OK;
-    }
-    for (size_t u = 0; u < num; u++) {
-        const struct bsw_shard_shape *shape = &units[u].resident.shape;
-        uint32_t first = (uint32_t)(shape->first_row - units[0].resident.shape.first_row);
-        BSW_TRY(bsw_candidate_lists_pick(all, first, u + 1 < num ? shape->num_rows : UINT64_MAX,
-                                         &units[u].lists, err));
-    }
+    service->is_chosen = 0;
+    service->chosen_first = unit->first_query;
+    service->chosen_vectors = service->batch.vectors;
+    BSW_TRY(bsw_coarse_search_run(service->coarse,
+                                  service->batch.vectors + unit->first_query * dims,
+                                  unit->num_queries, &service->choice, err));
+    service->is_chosen = 1;
     return BSW_OK;
+}
+
+// Span s of the service's batch.
+static struct bsw_scan_job job_of(const struct bsw_shard_service *service, uint32_t s,
+                                  const struct bsw_scan_round *round)
+{
+    const struct bsw_shard_range *span = &service->spans[s];
+    const struct bsw_unit *unit = &service->units[span->first];
+    return (struct bsw_scan_job){.span = s,
+                                 .first = span->first,
+                                 .shards = service->shards + span->first,
+                                 .num_shards = span->num,
+                                 .queries = {&service->batch, unit->first_query, unit->num_queries},
+                                 .scan_dims = service->settings.probe.scan_dims,
+                                 .limits = round->limits ? round->limits + unit->first_query : NULL,
+                                 .keep = round->keep,
+                                 .stays = bsw_service_is_kept(service)};
+}
+
+// To be ended by scan_span, or dropped.
+static enum bsw_status begin_span(struct bsw_shard_service *service, uint32_t s,
+                                  const struct bsw_scan_round *round, struct bsw_error *err)
+{
+    service->job = job_of(service, s, round);
+    service->job_batch = service->batch;
+    service->job.queries.batch = &service->job_batch;
+    service->job.workspace = &service->workspace;
+    BSW_TRY(choose_lists(service, &service->units[service->job.first], &service->job.choice, err));
+    service->is_begun = 1;
+    return service->backend->begin(service->state, &service->job, err);
 }
 
 enum bsw_status bsw_shard_service_start(struct bsw_shard_service *service, struct bsw_error *err)
 {
-    if (!service->backend->begin || !bsw_service_is_kept(service) ||
-        service->settings.is_histogram || service->num_spans == 0)
-        return BSW_OK;
-    if (service->manifest->lists.count > 0) return bsw_service_begin_lists(service, err);
-    if (service->num_spans > 1) return BSW_OK;
-    const struct bsw_query_range queries = {&service->batch, service->units[0].first_query,
-                                            service->units[0].num_queries};
-    return service->backend->begin(service->state, &queries, (size_t)service->settings.keep,
-                                   &service->workspace, &service->is_begun, err);
+    const struct bsw_scan_round round = bsw_last_round(&service->settings, NULL);
+    int is_first = !service->settings.is_histogram; // that round
+    if (!bsw_service_is_kept(service) || !is_first || service->num_spans == 0) return BSW_OK;
+    return begin_span(service, 0, &round, err);
 }
 
 void bsw_shard_service_drop(struct bsw_shard_service *service)
 {
-    if (service->is_begun) service->backend->end(service->state, &service->workspace, NULL, NULL);
+    if (service->is_begun) service->backend->end(service->state, NULL, NULL);
     service->is_begun = 0;
 }
 
-// All units at once where the back end can, else one by one.
+// All units of a span; span 0 was maybe begun.
 static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
                                  const struct bsw_scan_round *round, struct bsw_error *err)
 {
-    const struct bsw_shard_range *span = &service->spans[s];
-    const struct bsw_unit *unit = &service->units[span->first];
-    const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
-    if (service->is_begun) { // span 0
-        service->is_begun = 0;
-        return service->backend->end(service->state, &service->workspace, &service->span_lists[s],
-                                     err);
-    }
-    if (service->manifest->lists.count > 0) return bsw_service_scan_lists(service, s, round, err);
-    if (!service->backend->scan_span) {
-        for (size_t u = span->first; u < span->first + span->num; u++)
-            BSW_TRY(scan_unit(service, &service->units[u], round, err));
-        return BSW_OK;
-    }
-    BSW_TRY(service->backend->scan_span(
-        service->state, s, &queries, round->limits ? round->limits + unit->first_query : NULL,
-        round->keep, &service->workspace, &service->span_lists[s], err));
-    if (bsw_service_is_kept(service)) return BSW_OK;
-    BSW_DAMAGE(bsw_damage_scores(&service->span_lists[s]));
-    return split_lists(service, s, err);
+    struct bsw_scan_job *job = &service->job;
+    if (!service->is_begun) BSW_TRY(begin_span(service, s, round, err));
+    service->is_begun = 0;
+    BSW_TRY(service->backend->end(service->state, job, err));
+    service->num_list_pairs += job->num_list_pairs;
+    service->kept[s] = job->kept;
+    for (size_t i = 0; i < job->num_shards && !job->stays; i++)
+        BSW_DAMAGE(bsw_damage_scores(&job->shards[i]->lists));
+    return BSW_OK;
 }
 
 static enum bsw_status append_lists(const struct bsw_unit *unit, int is_ladder,
@@ -402,7 +395,7 @@ static enum bsw_status append_lists(const struct bsw_unit *unit, int is_ladder,
 {
     for (size_t q = 0; q < unit->num_queries; q++) {
         size_t count;
-        const uint64_t *list = bsw_candidate_list(&unit->lists, q, &count);
+        const uint64_t *list = bsw_candidate_list(&unit->loaded.lists, q, &count);
         BSW_TRY(append_list(unit, list, count, is_ladder, out, err));
     }
     return BSW_OK;
@@ -414,7 +407,7 @@ enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service,
 {
     out->bytes = 0;
     for (uint32_t s = 0; s < service->num_spans; s++) {
-        const struct bsw_candidate_lists *lists = &service->span_lists[s];
+        const struct bsw_candidate_lists *lists = &service->shards[service->spans[s].first]->lists;
         BSW_TRY(scan_span(service, s, round, err));
         if (bsw_service_is_kept(service))
             BSW_TRY(bsw_buffer_append(out, lists->counts.data,
@@ -435,7 +428,7 @@ enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service,
 static size_t count_survivors(const struct bsw_unit *unit, size_t query, const struct bsw_cut *cut)
 {
     size_t low = 0, high;
-    const uint64_t *list = bsw_candidate_list(&unit->lists, query, &high);
+    const uint64_t *list = bsw_candidate_list(&unit->loaded.lists, query, &high);
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (bsw_is_within_cut(list[middle], unit->resident.shape.first_row, cut))
@@ -453,9 +446,8 @@ static enum bsw_status refine_survivors(struct bsw_shard_service *service,
 {
     const struct bsw_search_settings *settings = &service->settings;
     const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
-    enum bsw_status status =
-        service->backend->refine(service->state, &unit->loaded, &queries, &unit->lists, counts,
-                                 &service->workspace, survivors, err);
+    enum bsw_status status = service->backend->refine(service->state, &unit->loaded, &queries,
+                                                      counts, &service->workspace, survivors, err);
     if (status != BSW_OK) return bsw_self_check_blame(service, unit, status, err);
     if (settings->is_checked)
         BSW_TRY(bsw_self_check_survivors(service, unit, counts, survivors, err));
@@ -493,14 +485,14 @@ static enum bsw_status refine_unit(struct bsw_shard_service *service, struct bsw
 static enum bsw_status take_span(struct bsw_shard_service *service, uint32_t s,
                                  const struct bsw_cut *cuts, struct bsw_error *err)
 {
-    const struct bsw_shard_range *span = &service->spans[s];
-    BSW_TRY(service->backend->take(service->state, s,
-                                   cuts + service->units[span->first].first_query,
-                                   &service->span_lists[s], err));
-    BSW_DAMAGE(bsw_damage_scores(&service->span_lists[s]));
-    BSW_TRY(split_lists(service, s, err));
-    for (size_t u = span->first; u < span->first + span->num && service->settings.is_checked; u++)
-        BSW_TRY(bsw_self_check_rows(service, &service->units[u], err));
+    const struct bsw_scan_round round = bsw_last_round(&service->settings, NULL);
+    const struct bsw_scan_job job = job_of(service, s, &round);
+    BSW_TRY(service->backend->take(service->state, &job, cuts + job.queries.first_query, err));
+    for (size_t i = 0; i < job.num_shards; i++) {
+        BSW_DAMAGE(bsw_damage_scores(&job.shards[i]->lists));
+        if (service->settings.is_checked)
+            BSW_TRY(bsw_self_check_rows(service, &service->units[job.first + i], err));
+    }
     return BSW_OK;
 }
 

@@ -24,15 +24,13 @@
 #include "shard/assignment.h"
 #include "shard/backend.h"
 #include "shard/checks/self_check.h"
-#include "shard/host/list_scan.h"
 #include "shard/host/shard_scan.h"
 #include "shard/shard_span.h"
 
 struct bsw_unit {
     uint32_t slice, shard;
     struct bsw_resident_shard resident;
-    struct bsw_backend_shard loaded; // of the back end
-    struct bsw_candidate_lists lists;
+    struct bsw_backend_shard loaded; // of the back end, with the unit's candidates
     size_t first_query, num_queries; // of the current batch
 };
 
@@ -41,23 +39,26 @@ struct bsw_shard_service {
     struct bsw_search_settings settings;
     const struct bsw_assignment *assignment; // borrowed
     struct bsw_unit *units;
+    struct bsw_backend_shard **shards; // [num_units]: theirs
     uint32_t num_units;
     struct bsw_shard_range *spans; // [num_spans], of units
+    struct bsw_kept_lists *kept;   // [num_spans], where candidates stay on a device
     uint32_t num_spans;
-    struct bsw_candidate_lists *span_lists; // [num_spans]; where they stay on a device as its own
     struct bsw_scan_workspace workspace;
     const struct bsw_backend *backend;
     void *state; // the back end's; NULL: none is open
     uint64_t forgotten_copied, forgotten_gathered;
     struct bsw_query_batch batch;
-    int is_begun; // the scan of a batch, maybe not of `batch`
+    int is_begun; // the job, of a batch that is maybe not `batch`
+    struct bsw_scan_job job;
+    struct bsw_query_batch job_batch;
     struct bsw_self_check check;
     struct bsw_coarse_search *coarse; // where queries look at some lists; else NULL
     struct bsw_list_choice choice;    // of queries [chosen_first, + choice.num_queries)
     size_t chosen_first;
-    const float *chosen_vectors; // of the batch it was made for
-    int is_chosen;               // of this batch
-    struct bsw_list_scan_scratch list_scratch;
+    const float *chosen_vectors;    // of the batch it was made for
+    int is_chosen;                  // of this batch
+    uint64_t num_list_pairs;        // of query and list, looked at
     struct bsw_selection selection; // of tables' entries, if settings have one
     double load_seconds;
     size_t resident_bytes; // codes, scales, biases, masks, row digests, what stages need
@@ -86,22 +87,19 @@ enum bsw_status bsw_shard_service_look(struct bsw_shard_service *service,
                                        struct bsw_error *err);
 void bsw_shard_service_close(struct bsw_shard_service *service);
 
-#define BSW_GRAPH_NOTE_BYTES 128
-// What the back end counted in batches, self-checks left out; 0 where it has nothing to count.
-struct bsw_service_figures {
-    struct bsw_scan_counts counts;
-    uint64_t raw_bytes, gathered_bytes, batch_allocations; // struct bsw_backend's `use`
-    char graph_note[BSW_GRAPH_NOTE_BYTES];                 // its graph_note
-};
-void bsw_shard_service_figures(const struct bsw_shard_service *service,
-                               struct bsw_service_figures *out);
+// What the back end counted in batches, self-checks left out.
+void bsw_shard_service_counts(const struct bsw_shard_service *service, struct bsw_scan_counts *out);
 // Bytes copied and gathered count from here on.
 void bsw_shard_service_forget(struct bsw_shard_service *service);
 
-// The best `keep` rows of a unit's shard, wherever its codes are: as bsw_shard_scan.
+static inline int bsw_service_is_kept(const struct bsw_shard_service *service)
+{
+    return service->settings.merge_place != BSW_MERGE_ON_HOST;
+}
+
+// The best `keep` places of a unit's shard, wherever its codes are, to *out.
 enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bsw_unit *unit,
-                              const struct bsw_query_batch *batch, size_t first_query,
-                              size_t num_queries, const uint32_t *limits, size_t keep,
+                              const struct bsw_query_range *queries, size_t keep,
                               struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
                               struct bsw_error *err);
 
@@ -109,8 +107,9 @@ enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bs
 void bsw_shard_service_begin(struct bsw_shard_service *service,
                              const struct bsw_query_batch *batch);
 
-// Begins its scan, if that goes without waiting: bsw_shard_service_scan then ends it. Until then
-// another batch may be returned to, which was scanned before it, and refined.
+// Begins its scan, as far as that goes without waiting, where candidates stay:
+// bsw_shard_service_scan then ends it. Until then another batch may be returned to, which was
+// scanned before it, and refined.
 enum bsw_status bsw_shard_service_start(struct bsw_shard_service *service, struct bsw_error *err);
 // To a batch that was taken before.
 void bsw_shard_service_return(struct bsw_shard_service *service,

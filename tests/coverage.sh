@@ -52,8 +52,8 @@ files=(common/rows/chunk_filters.c common/codes/code_layout.c common/rows/hdf5_s
     coordinator/plan/model_rates.c coordinator/job/sidecar.c coordinator/sweep/sweep_grid.c coordinator/sweep/sweep_plan.c
     common/job/journal.c coordinator/job/encode_journal.c coordinator/search/result_journal.c
     coordinator/truth/truth_journal.c
-    coordinator/search/batch_merge.c coordinator/truth/truth_merge.c kernels/merge/merge_avx2.c
-    kernels/merge/merge_avx512.c kernels/merge/merge_reference.c)
+    coordinator/search/batch_merge.c coordinator/truth/truth_merge.c kernels/merge/merge_lanes.h
+    kernels/merge/merge_reference.c)
 
 units='batch_merge|cluster_model|chunk_filters|code_layout|file|hdf5_source|index_manifest|journal|memory|merge|neighbour_scan'
 units+='|option_table|query_codes|rbe_model_file|rbe_training|result_file|result_order|shard_file|source_name'
@@ -70,8 +70,9 @@ fi
 # Every object of a file has its own counts (the program with fault points is compiled apart): a line
 # is covered if it is in one of them.
 count_file() {
-    local data
-    find "$build" -path "*/$1.gcda" | while read -r data; do
+    local data objects=$1
+    [[ $1 != *.h ]] || objects="${1%/*}/*" # of those beside it that include it
+    find "$build" -path "*/$objects.gcda" | while read -r data; do
         gcov --stdout "$data" 2>/dev/null
     done | awk -F: -v path="/$1" -v show="$2" '
         $2 + 0 == 0 && $3 == "Source" { is_it = substr($4, length($4) - length(path) + 1) == path }

@@ -11,12 +11,14 @@ set(night_tests
   kernelcheck_avx512
   # Emulated kernels: all rows, orders and the race detector; device_check_small, device_check_race, *_random.
   device_check_random device_check_ascending device_check_descending
-  test_device_shard test_device_list_batch test_device_shard_race test_device_list_batch_race check_device_race
+  test_device_shard test_device_items test_device_shard_race test_device_items_race check_device_race
   # Searches on emulated devices; check_device and check_device_merge, and the units of shard/device.
   check_device_lists check_device_exact check_device_pq check_device_raw check_device_selective check_device_graphs check_device_tuning check_link
   check_gpu_check
   # Journals cut at every place, and of lists; check_resume.
   check_cuts check_lists_resume
+  # A wheel is compiled anew; check_python makes one of the library that is there.
+  check_wheel
   # Drawn questions and inputs; check_truth_definition, check_metamorphic, fuzz_X_replay.
   check_fuzzed_searches fuzz_short)
 if(BITSWEEP_SANITIZE)

@@ -48,7 +48,6 @@ enum bsw_status bsw_bench_point_open(struct bsw_bench_point *point, struct bsw_r
         .request = {.k = options->k,
                     .query_bits = has_bits ? options->query_bits : 0,
                     .oversample = options->oversample,
-                    .is_refined = 1,
                     // GATHER fits the smallest batch.
                     .merge = options->device ? BSW_MERGE_AUTO : BSW_MERGE_GATHER,
                     .batch = options->batch,

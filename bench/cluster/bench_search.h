@@ -6,7 +6,7 @@
 
 #include "bench/cluster/bench_corpus.h"
 #include "bench/report/rank_group.h"
-#include "coordinator/job/answer_sink.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/search.h"
 
 struct bsw_bench_search_options {

@@ -16,6 +16,7 @@
 #include "common/base/memory.h"
 #include "common/device/device.h"
 #include "kernels/device_scan/device_scan.h"
+#include "kernels/device_scan/scan_kernels.h"
 #include "shard/host/shard_scan.h"
 
 BSW_C_BEGIN
@@ -76,7 +77,13 @@ struct device_bench {
     struct device_bench_codes codes; // of the last case that asked for some
 };
 
-enum device_bench_kernel { DEVICE_BENCH_BY_KIND, DEVICE_BENCH_MMA, DEVICE_BENCH_HOPPER };
+// Which kernel alone: as the tuning says, of lists mma or wgmma, or a row of scan_kernels.h.
+enum device_bench_kernel {
+    DEVICE_BENCH_BY_KIND,
+    DEVICE_BENCH_MMA,
+    DEVICE_BENCH_HOPPER,
+    DEVICE_BENCH_ROW
+};
 // Steps of kernels/gpu_select.
 enum device_bench_step {
     DEVICE_BENCH_RANK,
@@ -96,6 +103,7 @@ struct device_bench_shape {
     size_t keep;
     uint32_t stage_dims;             // of codes with a spectrum, which have tails; else 0
     enum device_bench_kernel kernel; // of cases that time the kernel alone
+    enum bsw_scan_number row;        // of DEVICE_BENCH_ROW
     uint64_t most_rows;              // 0: as many as there are
     uint32_t list_bundles;           // of each list; 0: there are none
     uint32_t probe;                  // lists that a query looks at; 0: all queries at all

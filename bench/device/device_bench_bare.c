@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "kernels/device_scan/device_scan.h"
+#include "kernels/device_scan/scan_kernels.h"
 
 int device_bench_is_matrix(const struct device_bench_shape *shape,
                            const struct bsw_code_layout *layout)
@@ -103,23 +103,17 @@ static enum bsw_status send_lists(struct device_bench_bare *bare, const uint32_t
     return device_bench_bare_empty(bare, err);
 }
 
-typedef int (*scan_launcher)(const struct bsw_device_codes *codes,
-                             const struct bsw_device_part *part,
-                             const struct bsw_device_queries *queries,
-                             const struct bsw_device_lists *lists, bsw_stream stream);
-
-static scan_launcher choose_launcher(const struct device_bench_shape *shape,
-                                     const struct bsw_code_layout *layout)
+static enum bsw_status run_scan(struct device_bench_bare *bare, const struct bsw_device_part *part,
+                                struct bsw_error *err)
 {
-    switch (shape->kernel) {
-    case DEVICE_BENCH_MMA:
-        return bsw_device_matrix_scan_mma;
-    case DEVICE_BENCH_HOPPER:
-        return bsw_device_matrix_scan_hopper;
-    case DEVICE_BENCH_BY_KIND:
-        break;
-    }
-    return device_bench_is_matrix(shape, layout) ? bsw_device_matrix_scan : bsw_device_plane_scan;
+    const struct device_bench_shape *shape = bare->shape;
+    if (shape->kernel == DEVICE_BENCH_ROW)
+        return DEVICE_BENCH_LAUNCH(bare->bench, "scan", err, bsw_device_scan_by, shape->row,
+                                   &bare->codes, part, &bare->queries, &bare->lists);
+    const int is_matrix = device_bench_is_matrix(shape, &bare->codes.layout);
+    return DEVICE_BENCH_LAUNCH(bare->bench, "scan", err,
+                               (is_matrix ? bsw_device_matrix_scan : bsw_device_plane_scan),
+                               &bare->codes, part, &bare->queries, &bare->lists);
 }
 
 static enum bsw_status run_lists(struct device_bench_bare *bare, struct bsw_error *err)
@@ -138,11 +132,8 @@ enum bsw_status device_bench_bare_run(void *context, struct bsw_error *err)
 {
     struct device_bench_bare *bare = context;
     const struct bsw_device_part part = {0, bare->codes.num_bundles, 1};
-    const scan_launcher launcher = choose_launcher(bare->shape, &bare->codes.layout);
     if (bare->shape->list_bundles > 0) return run_lists(bare, err);
-    for (size_t i = 0; i < bare->num_launches; i++)
-        BSW_TRY(DEVICE_BENCH_LAUNCH(bare->bench, "scan", err, launcher, &bare->codes, &part,
-                                    &bare->queries, &bare->lists));
+    for (size_t i = 0; i < bare->num_launches; i++) BSW_TRY(run_scan(bare, &part, err));
     return BSW_OK;
 }
 

@@ -28,13 +28,18 @@ static enum bsw_status find_lists(struct lists_bench *lists, struct bsw_error *e
 
 static enum bsw_status make_items(struct lists_bench *lists, struct bsw_error *err)
 {
-    const struct bsw_query_range queries = {&lists->queries.batch, 0, lists->num_queries};
-    BSW_TRY(bsw_device_list_batch_begin(&lists->engine, &lists->shard, &lists->choice, &queries, 0,
-                                        lists->shape->keep, &lists->num_pairs, &lists->is_begun,
-                                        err));
-    if (lists->is_begun) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "the device takes %u queries in parts",
-                    lists->num_queries);
+    const struct bsw_device_shard *shard = &lists->shard;
+    const struct bsw_device_task task = {.maker = &bsw_device_items,
+                                         .span = {&shard, 1},
+                                         .queries = {&lists->queries.batch, 0, lists->num_queries},
+                                         .choice = &lists->choice,
+                                         .keep = lists->shape->keep,
+                                         .workspace = &lists->workspace,
+                                         .kept = &lists->kept.spans[0]};
+    if (lists->num_queries > lists->engine.plan.group_queries)
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "the device takes %u queries in parts",
+                        lists->num_queries);
+    return bsw_device_scan_begin(&lists->engine, &task, err);
 }
 
 static enum bsw_status await_scan(struct lists_bench *lists, struct bsw_error *err)
@@ -44,9 +49,7 @@ static enum bsw_status await_scan(struct lists_bench *lists, struct bsw_error *e
 
 static enum bsw_status end_scan(struct lists_bench *lists, struct bsw_error *err)
 {
-    lists->is_begun = 0;
-    BSW_TRY(bsw_device_list_batch_end(&lists->engine, &lists->kept.spans[0], &lists->workspace,
-                                      &lists->found, err));
+    BSW_TRY(bsw_device_scan_end(&lists->engine, &lists->found, &lists->num_pairs, err));
     return bsw_device_wait(lists->bench->device, BSW_QUEUE_LINK, "candidates", err);
 }
 
@@ -224,8 +227,7 @@ static enum bsw_status open_lists(struct lists_bench *lists, struct bsw_error *e
 static void close_lists(struct lists_bench *lists)
 {
     bsw_device *device = lists->bench->device;
-    if (lists->is_begun)
-        bsw_device_list_batch_end(&lists->engine, NULL, &lists->workspace, NULL, NULL);
+    bsw_device_scan_end(&lists->engine, NULL, NULL, NULL);
     bsw_device_free(device, &lists->shard.rows);
     bsw_device_free(device, &lists->memory);
     bsw_device_engine_close(&lists->engine);

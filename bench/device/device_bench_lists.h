@@ -7,7 +7,7 @@
 #include "kernels/device_exact/device_exact.h"
 #include "shard/device/device_coarse.h"
 #include "shard/device/device_kept.h"
-#include "shard/device/device_list_batch.h"
+#include "shard/device/device_shard.h"
 
 struct lists_bench {
     struct device_bench *bench;
@@ -27,7 +27,6 @@ struct lists_bench {
     struct bsw_cut *cuts;             // [num_queries]: everything stays
     struct bsw_candidate_lists found; // of all queries
     uint64_t num_pairs;               // of query and list
-    int is_begun;
     // Refinement.
     struct bsw_device_buffer memory;
     struct bsw_device_raw_rows raw_rows; // uint8, as many dimensions as codes have

@@ -147,9 +147,14 @@ enum bsw_status device_bench_pass_run(void *context, struct bsw_error *err)
     for (size_t done = 0; done < pass->num_queries; done += shape->batch) {
         size_t left = pass->num_queries - done;
         pass->first_query = done;
-        BSW_TRY(bsw_device_shard_scan(&pass->engine, &pass->shard, &pass->queries.batch, done,
-                                      left < shape->batch ? left : shape->batch, NULL, shape->keep,
-                                      &pass->workspace, &pass->lists, err));
+        const struct bsw_device_shard *shard = &pass->shard;
+        const struct bsw_device_task task = {
+            .maker = &bsw_device_whole,
+            .span = {&shard, 1},
+            .queries = {&pass->queries.batch, done, left < shape->batch ? left : shape->batch},
+            .keep = shape->keep,
+            .workspace = &pass->workspace};
+        BSW_TRY(bsw_device_scan(&pass->engine, &task, &pass->lists, NULL, err));
     }
     return BSW_OK;
 }

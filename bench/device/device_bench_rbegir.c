@@ -138,12 +138,15 @@ static void close_rbegir(struct rbegir *r)
 static enum bsw_status scan_parts(void *context, struct bsw_error *err)
 {
     struct rbegir *r = context;
-    const struct bsw_query_range queries = {&r->queries.batch, 0, r->num_queries};
     for (uint32_t p = 0; p < r->num_parts; p++) {
         const struct bsw_device_shard *shard = &r->shards[p];
-        const struct bsw_device_span span = {&shard, 1};
-        BSW_TRY(bsw_device_span_scan(&r->engine, &span, &queries, NULL, r->shape->keep,
-                                     &r->workspace, &r->kept.spans[p], &r->found[p], err));
+        const struct bsw_device_task task = {.maker = &bsw_device_whole,
+                                             .span = {&shard, 1},
+                                             .queries = {&r->queries.batch, 0, r->num_queries},
+                                             .keep = r->shape->keep,
+                                             .workspace = &r->workspace,
+                                             .kept = &r->kept.spans[p]};
+        BSW_TRY(bsw_device_scan(&r->engine, &task, &r->found[p], NULL, err));
     }
     return BSW_OK;
 }

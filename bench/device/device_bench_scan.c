@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scanning cases: a whole pass, and the kernel alone in one launch with limits that nothing
 // reaches. What the pass takes beyond that is selection: limits, hits, sorting and waiting.
+#include <stdio.h>
+
 #include "bench/device/device_bench_bare.h"
 #include "shard/device/device_plan.h"
 
@@ -67,30 +69,56 @@ enum bsw_status device_bench_scan(struct device_bench *bench, const struct devic
     return BSW_OK;
 }
 
+static enum bsw_status time_alone(struct device_bench *bench, const char *name,
+                                  const struct device_bench_shape *shape,
+                                  const struct device_bench_queries *queries, struct bsw_error *err)
+{
+    struct device_record record = {.name = name,
+                                   .rows = bench->codes.num_rows,
+                                   .queries = queries->batch.num_queries,
+                                   .bytes_limit = DEVICE_LIMIT_READ};
+    count_work(bench, shape, &record);
+    BSW_TRY(device_bench_kernel_time(bench, shape, record.rows, queries, &record.times, err));
+    device_bench_report(bench, &record);
+    return BSW_OK;
+}
+
+// Each that takes the batch.
+static enum bsw_status time_rows(struct device_bench *bench, const struct device_bench_case *c,
+                                 const struct device_bench_queries *queries, struct bsw_error *err)
+{
+    struct device_bench_shape shape = c->shape;
+    for (uint32_t i = 0; i < BSW_NUM_SCANS; i++) {
+        char name[64];
+        if (bsw_scan_rows[i].family != BSW_MATRIX_SCANS ||
+            !bsw_device_scan_fits(i, &bench->codes.codes.layout, shape.query_bits,
+                                  queries->batch.num_queries))
+            continue;
+        shape.row = (enum bsw_scan_number)i;
+        snprintf(name, sizeof name, "%s/%s", c->name, bsw_scan_rows[i].name);
+        BSW_TRY(time_alone(bench, name, &shape, queries, err));
+    }
+    return BSW_OK;
+}
+
 enum bsw_status device_bench_kernel_alone(struct device_bench *bench,
                                           const struct device_bench_case *c, struct bsw_error *err)
 {
     const struct device_bench_shape *shape = &c->shape;
-    struct device_record record = {.name = c->name,
-                                   .queries = device_bench_num_queries(bench, shape),
-                                   .bytes_limit = DEVICE_LIMIT_READ};
     struct device_bench_queries queries;
     BSW_TRY(device_bench_codes_make(bench, shape->layout, bench->settings->rows, err));
     const struct bsw_code_layout *layout = &bench->codes.codes.layout;
-    const int has_hopper = shape->list_bundles > 0 ? bsw_device_has_hopper_lists(layout)
-                                                   : bsw_device_has_hopper(layout);
-    if (shape->kernel == DEVICE_BENCH_HOPPER && !has_hopper) {
+    if (shape->kernel == DEVICE_BENCH_HOPPER && !bsw_device_has_hopper_lists(layout)) {
         bsw_bench_report_note(&bench->report,
                               "%s: skipped: no Hopper GPU, or no code for one (sm_90a)", c->name);
         return BSW_OK;
     }
-    record.rows = bench->codes.num_rows;
-    count_work(bench, shape, &record);
-    BSW_TRY(device_bench_queries_make(layout, shape->query_bits, (uint32_t)record.queries, &queries,
+    BSW_TRY(device_bench_queries_make(layout, shape->query_bits,
+                                      (uint32_t)device_bench_num_queries(bench, shape), &queries,
                                       err));
-    enum bsw_status status =
-        device_bench_kernel_time(bench, shape, record.rows, &queries, &record.times, err);
+    enum bsw_status status = shape->kernel == DEVICE_BENCH_ROW
+                                 ? time_rows(bench, c, &queries, err)
+                                 : time_alone(bench, c->name, shape, &queries, err);
     device_bench_queries_free(&queries);
-    if (status == BSW_OK) device_bench_report(bench, &record);
     return status;
 }

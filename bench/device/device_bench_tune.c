@@ -6,6 +6,7 @@
 #include "bench/device/device_bench.h"
 #include "bench/host/device_tuner.h"
 #include "kernels/device_scan/device_list_scan.h"
+#include "kernels/device_scan/scan_kernels.h"
 
 #define LENGTH(array)   (sizeof(array) / sizeof(array)[0])
 #define TIMEOUT_SECONDS 120
@@ -57,7 +58,7 @@ static void tell(struct bsw_device_tuner *tuner, const struct duel *duel)
     bsw_fact_integer(facts, "queries", duel->shapes[0].queries, " %7d");
     bsw_fact_integer(facts, "list_bundles", duel->shapes[0].list_bundles, " %7d");
     for (int i = 0; i < 2; i++) {
-        bsw_fact_text(facts, i ? "second" : "first", duel->names[i], " %11s");
+        bsw_fact_text(facts, i ? "second" : "first", duel->names[i], " %13s");
         bsw_fact_real(facts, i ? "second_ms" : "first_ms", 1e3 * duel->seconds[i], " %9.4g");
     }
     bsw_facts_say(facts, "\n");
@@ -94,21 +95,63 @@ static enum bsw_status time_kernels(struct bsw_device_tuner *tuner, struct duel 
     return status;
 }
 
-// Both for 64 queries and for 256, whose ratios count alike.
-static enum bsw_status tune_matrix_kernel(struct bsw_device_tuner *tuner, struct bsw_error *err)
+// The fastest of all that take a batch of so many; they meet in pairs.
+static enum bsw_status find_fastest(struct bsw_device_tuner *tuner, uint32_t queries,
+                                    uint32_t *fastest, struct bsw_error *err)
 {
-    static const uint32_t batches[] = {64, 256};
-    double ratio = 1;
-    BSW_TRY(device_bench_codes_make(&tuner->bench, LAYOUT, tuner->settings.rows, err));
-    if (!bsw_device_has_hopper(&tuner->bench.codes.codes.layout)) return BSW_OK;
-    for (size_t i = 0; i < LENGTH(batches); i++) {
-        struct duel duel = {"batch", {"mma", "hopper"}, {{NULL}}, {0}};
-        duel.shapes[0] = make_shape(BSW_SCAN_MATRIX, DEVICE_BENCH_MMA, batches[i], 0);
-        duel.shapes[1] = make_shape(BSW_SCAN_MATRIX, DEVICE_BENCH_HOPPER, batches[i], 0);
+    const struct bsw_code_layout *layout = &tuner->bench.codes.codes.layout;
+    *fastest = BSW_SCAN_BY_mma;
+    for (uint32_t i = 0; i < BSW_NUM_SCANS; i++) {
+        if (bsw_scan_rows[i].family != BSW_MATRIX_SCANS || i == BSW_SCAN_BY_mma ||
+            i == BSW_SCAN_BY_few_any || !bsw_device_scan_fits(i, layout, QUERY_BITS, queries))
+            continue;
+        struct duel duel = {
+            "batch", {bsw_scan_rows[*fastest].name, bsw_scan_rows[i].name}, {{NULL}}, {0}};
+        for (int k = 0; k < 2; k++)
+            duel.shapes[k] = make_shape(BSW_SCAN_MATRIX, DEVICE_BENCH_ROW, queries, 0);
+        duel.shapes[0].row = (enum bsw_scan_number) * fastest;
+        duel.shapes[1].row = (enum bsw_scan_number)i;
         BSW_TRY(time_kernels(tuner, &duel, err));
-        ratio *= duel.seconds[1] / duel.seconds[0];
+        if (duel.seconds[1] < duel.seconds[0]) *fastest = i;
     }
-    tuner->row.matrix_kernel = ratio < 1 ? BSW_DEVICE_MATRIX_HOPPER : BSW_DEVICE_MATRIX_MMA;
+    return BSW_OK;
+}
+
+// A kernel behind those that there are, or as many queries more for the last of them.
+static void add_choice(struct bsw_device_tuning *row, uint32_t number, uint32_t most)
+{
+    struct bsw_scan_choice *choices = row->matrix_scans;
+    uint32_t num = 0;
+    while (num < BSW_MOST_CHOICES && choices[num].number < BSW_NUM_SCANS) num++;
+    if (num > 0 && choices[num - 1].number == number)
+        choices[num - 1].most_queries = most;
+    else if (num < BSW_MOST_CHOICES)
+        choices[num] = (struct bsw_scan_choice){number, most};
+}
+
+// For each batch the fastest; the last one's for all that are larger. Codes that these do not take
+// go by what the row had, which comes behind; few-any, for others than this layout, in front.
+static enum bsw_status tune_matrix_scans(struct bsw_device_tuner *tuner, struct bsw_error *err)
+{
+    static const uint32_t batches[] = {8, 32, 64, 128, 256, 384};
+    const struct bsw_device_tuning before = tuner->row;
+    BSW_TRY(device_bench_codes_make(&tuner->bench, LAYOUT, tuner->settings.rows, err));
+    memset(tuner->row.matrix_scans, 0xff, sizeof tuner->row.matrix_scans);
+    for (size_t i = 0; i < BSW_MOST_CHOICES; i++) {
+        const struct bsw_scan_choice *own = &before.matrix_scans[i];
+        if (own->number == BSW_SCAN_BY_few_any)
+            add_choice(&tuner->row, own->number, own->most_queries);
+    }
+    for (size_t i = 0; i < LENGTH(batches); i++) {
+        uint32_t fastest;
+        BSW_TRY(find_fastest(tuner, batches[i], &fastest, err));
+        add_choice(&tuner->row, fastest, i + 1 < LENGTH(batches) ? batches[i] : UINT32_MAX);
+    }
+    for (size_t i = 0; i < BSW_MOST_CHOICES; i++) {
+        const struct bsw_scan_choice *own = &before.matrix_scans[i];
+        if (own->number < BSW_NUM_SCANS && own->most_queries == UINT32_MAX)
+            add_choice(&tuner->row, own->number, own->most_queries);
+    }
     return apply(tuner, err);
 }
 
@@ -156,11 +199,10 @@ static enum bsw_status tune_lists(struct bsw_device_tuner *tuner, struct bsw_err
     static const uint32_t queries[BSW_LIST_TILES] = {0, 16, 64, 256};
     struct bsw_device_tuning *row = &tuner->row;
     if (!bsw_device_has_hopper_lists(&tuner->bench.codes.codes.layout)) return BSW_OK;
-    row->list_kernel = BSW_DEVICE_MATRIX_MMA;
+    row->list_kernel = BSW_DEVICE_LISTS_MMA;
     for (int tile = 1; tile < BSW_LIST_TILES; tile++) {
         BSW_TRY(tune_tile(tuner, queries[tile], &row->hopper_list_bundles[tile], err));
-        if (row->hopper_list_bundles[tile] < UINT32_MAX)
-            row->list_kernel = BSW_DEVICE_MATRIX_HOPPER;
+        if (row->hopper_list_bundles[tile] < UINT32_MAX) row->list_kernel = BSW_DEVICE_LISTS_HOPPER;
     }
     return BSW_OK;
 }
@@ -295,7 +337,7 @@ enum bsw_status bsw_device_tuner_run(struct bsw_device_tuner *tuner, struct bsw_
 {
     tuner->facts = facts;
     bsw_facts_open_list(facts, "points");
-    enum bsw_status status = tune_matrix_kernel(tuner, err);
+    enum bsw_status status = tune_matrix_scans(tuner, err);
     if (status == BSW_OK) status = tune_crossing(tuner, err);
     if (status == BSW_OK) status = tune_lists(tuner, err);
     if (status == BSW_OK) status = tune_graphs(tuner, err);

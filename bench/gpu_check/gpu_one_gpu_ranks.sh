@@ -90,10 +90,10 @@ compare_all() {
 
 # rank_of_struck: the process of rank 1 of the job below, or nothing.
 rank_of_struck() {
-    local process
-    for process in /proc/[0-9]*; do
-        if grep -qsz "^$folder/struck$" "$process/cmdline" &&
-            grep -qsz '^OMPI_COMM_WORLD_RANK=1$' "$process/environ"; then
+    local file process
+    for file in $(grep -lsz "^$folder/struck$" /proc/[0-9]*/cmdline || true); do
+        process=${file%/cmdline}
+        if grep -qsz '^OMPI_COMM_WORLD_RANK=1$' "$process/environ"; then
             echo "${process#/proc/}"
             return
         fi

@@ -322,7 +322,7 @@ static const struct bsw_option option_rows[] = {
            .max = BSW_MAX_QUERY_BITS, .help = "bits of a query's dimension"),
     OPTION("queries", queries, .value_name = "N", .default_text = "100", .min = 1, .max = 100000,
            .help = "queries of a batch; planes are scanned for one"),
-    OPTION("metric", metric_text, .choices = "cosine|ip|l2", .default_text = "l2",
+    OPTION("metric", metric_text, .choices = BSW_METRIC_NAMES, .default_text = "l2",
            .help = "of exact values"),
     BSW_BENCH_OPTIONS(struct kernels_options, "rows, in bundles of 32", "2K", "200K", "10", "9",
                       "% of the limit"),

@@ -11,7 +11,7 @@
 
 #include "common/base/median.h"
 #include "common/rows/memory_rows.h"
-#include "coordinator/job/answer_sink.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/search.h"
 
 #define K          10
@@ -87,7 +87,6 @@ static void open_directly(struct costs *c)
     struct bsw_error err;
     const struct bsw_search_options options = {.index = c->folder,
                                                .request = {.k = K,
-                                                           .is_refined = 1,
                                                            .batch = 1000,
                                                            .level = bsw_cpu_level_detect(),
                                                            .num_threads = c->num_threads},

@@ -4,11 +4,9 @@
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#if defined(BITSWEEP_HAVE_MPI)
-#include <mpi.h>
-#endif
 
 #include "common/base/process.h"
+#include "common/net/mpi_library.h"
 #include "common/net/nccl_library.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -66,6 +64,7 @@ static void find_mpi(char *out)
 #if defined(BITSWEEP_HAVE_MPI)
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
+    if (bsw_mpi_library_load(NULL) != BSW_OK) return;
     if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return;
     snprintf(out, VERSION_BYTES, "%.*s", (int)strcspn(text, ",\n"), text);
 #endif

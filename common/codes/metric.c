@@ -3,17 +3,20 @@
 
 #include <string.h>
 
-static const char *const names[BSW_METRIC_NUM] = {"cosine", "ip", "l2"};
+const struct bsw_metric_facts bsw_metrics[BSW_METRIC_NUM] = {
+    [BSW_METRIC_COSINE] = {"cosine", "angular", .has_unit_rows = 1, .has_distances = 1},
+    [BSW_METRIC_IP] = {"ip", "dot"},
+    [BSW_METRIC_L2] = {"l2", "euclidean", .is_distance = 1, .has_distances = 1}};
 
 const char *bsw_metric_name(enum bsw_metric metric)
 {
-    return names[metric];
+    return bsw_metrics[metric].name;
 }
 
 enum bsw_status bsw_metric_parse(const char *text, enum bsw_metric *out, struct bsw_error *err)
 {
     for (int i = 0; i < BSW_METRIC_NUM; i++) {
-        if (strcmp(text, names[i]) == 0) {
+        if (strcmp(text, bsw_metrics[i].name) == 0) {
             *out = (enum bsw_metric)i;
             return BSW_OK;
         }

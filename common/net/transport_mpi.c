@@ -8,7 +8,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE // sched_getaffinity
 #endif
-#include <mpi.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "common/base/clock.h"
 #include "common/base/fault_points.h"
 #include "common/base/thread_pinning.h"
+#include "common/net/mpi_library.h"
 #include "common/net/transport.h"
 #include "common/net/transport_inbox.h"
 
@@ -452,6 +452,7 @@ static enum bsw_status init_comm(bsw_transport *transport, struct mpi_state *sta
 enum bsw_status bsw_transport_mpi_init(bsw_transport *transport, struct bsw_error *err)
 {
     int provided;
+    BSW_TRY(bsw_mpi_library_load(err));
     TRY_MPI(err, MPI_Init_thread, NULL, NULL, MPI_THREAD_FUNNELED, &provided);
     transport->ops = &mpi_ops;
     enum bsw_status status = BSW_OK;
@@ -486,6 +487,7 @@ static enum bsw_status check_mpi(struct bsw_error *err)
 enum bsw_status bsw_transport_mpi_join(bsw_transport *transport, int comm, struct bsw_error *err)
 {
     struct mpi_state *state;
+    BSW_TRY(bsw_mpi_library_load(err));
     BSW_TRY(check_mpi(err));
     MPI_Comm given = MPI_Comm_f2c((MPI_Fint)comm);
     if (given == MPI_COMM_NULL) return bsw_fail(err, BSW_ERROR_USAGE, "comm: MPI_COMM_NULL");

@@ -31,18 +31,31 @@ int bsw_hdf5_name_parse(const char *name, const char *fallback, struct bsw_hdf5_
     return 1;
 }
 
+static const struct bsw_vector_format formats[] = {
+    {".fvecs", BSW_VECTOR_FLOAT32, BSW_FORM_VECS}, {".bvecs", BSW_VECTOR_UINT8, BSW_FORM_VECS},
+    {".ivecs", BSW_VECTOR_INT32, BSW_FORM_VECS},   {".fbin", BSW_VECTOR_FLOAT32, BSW_FORM_BIN},
+    {".u8bin", BSW_VECTOR_UINT8, BSW_FORM_BIN},    {".i8bin", BSW_VECTOR_INT8, BSW_FORM_BIN},
+    {".ibin", BSW_VECTOR_INT32, BSW_FORM_BIN},     {".npy", BSW_VECTOR_FLOAT32, BSW_FORM_NPY},
+};
+
+const struct bsw_vector_format *bsw_vector_format_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (bsw_name_ends_with(name, formats[i].ending)) return &formats[i];
+    return NULL;
+}
+
 int bsw_name_is_ids(const char *name)
 {
-    return bsw_name_ends_with(name, ".ivecs") || bsw_name_ends_with(name, ".ibin");
+    const struct bsw_vector_format *format = bsw_vector_format_of(name);
+    return format && format->type == BSW_VECTOR_INT32;
 }
 
 int bsw_name_is_vectors(const char *name)
 {
-    static const char *const endings[] = {".fvecs", ".bvecs", ".fbin", ".u8bin", ".i8bin", ".npy"};
     struct bsw_hdf5_name hdf5;
     if (strncmp(name, "synth:", 6) == 0) return 1;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
-        if (bsw_name_ends_with(name, endings[i])) return 1;
+    if (bsw_vector_format_of(name)) return !bsw_name_is_ids(name);
     return bsw_hdf5_name_parse(name, BSW_HDF5_BASE, &hdf5) &&
            strcmp(hdf5.dataset, BSW_HDF5_NEIGHBORS) != 0;
 }

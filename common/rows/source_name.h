@@ -20,8 +20,18 @@ struct bsw_hdf5_name {
 // 0 if `name` is not of this kind (or its path longer than any).
 int bsw_hdf5_name_parse(const char *name, const char *fallback, struct bsw_hdf5_name *out);
 
-// For names of vectors; synth: has its own.
-#define BSW_VECTOR_ENDINGS ".fvecs .bvecs .fbin .u8bin .i8bin .npy .hdf5 or .h5"
+// Formats of files of rows that are written, too; a format is a row of the list of these in
+// source_name.c. In messages and help:
+#define BSW_WRITTEN_ENDINGS ".fvecs .bvecs .fbin .u8bin .i8bin"
+#define BSW_VECTOR_ENDINGS  BSW_WRITTEN_ENDINGS " .npy .hdf5 or .h5" // synth: has its own
+enum bsw_vector_form { BSW_FORM_VECS, BSW_FORM_BIN, BSW_FORM_NPY, BSW_NUM_FORMS };
+struct bsw_vector_format {
+    const char *ending;
+    enum bsw_vector_type type; // int32: ids; .npy: its header says
+    enum bsw_vector_form form;
+};
+// That of the name's ending, or NULL.
+const struct bsw_vector_format *bsw_vector_format_of(const char *name);
 
 // 1 if `name` ends so, with something before it.
 int bsw_name_ends_with(const char *name, const char *ending);

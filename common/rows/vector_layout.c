@@ -357,32 +357,20 @@ static enum bsw_status parse_npy(const struct head *head, enum bsw_vector_type t
     return npy_shape(head, &header, first_byte, out);
 }
 
-static const struct {
-    const char *ending;
-    enum bsw_vector_type type; // .npy: its header says
-    enum bsw_status (*parse)(const struct head *head, enum bsw_vector_type type,
-                             struct bsw_vector_layout *out);
-} kinds[] = {
-    {".fvecs", BSW_VECTOR_FLOAT32, parse_vecs}, {".bvecs", BSW_VECTOR_UINT8, parse_vecs},
-    {".ivecs", BSW_VECTOR_INT32, parse_vecs},   {".fbin", BSW_VECTOR_FLOAT32, parse_bin},
-    {".u8bin", BSW_VECTOR_UINT8, parse_bin},    {".i8bin", BSW_VECTOR_INT8, parse_bin},
-    {".ibin", BSW_VECTOR_INT32, parse_bin},     {".npy", BSW_VECTOR_FLOAT32, parse_npy},
-};
+static enum bsw_status (*const parsers[BSW_NUM_FORMS])(const struct head *head,
+                                                       enum bsw_vector_type type,
+                                                       struct bsw_vector_layout *out) = {
+    [BSW_FORM_VECS] = parse_vecs, [BSW_FORM_BIN] = parse_bin, [BSW_FORM_NPY] = parse_npy};
 
 enum bsw_status bsw_vector_layout_parse(const char *name, const void *head, size_t head_bytes,
                                         uint64_t file_bytes, struct bsw_vector_layout *out,
                                         struct bsw_error *err)
 {
-    size_t length = strlen(name), kind = 0, num_kinds = sizeof kinds / sizeof kinds[0];
-    for (; kind < num_kinds; kind++) {
-        size_t ending = strlen(kinds[kind].ending);
-        if (length > ending && strcmp(name + length - ending, kinds[kind].ending) == 0) break;
-    }
-    if (kind == num_kinds) {
+    const struct bsw_vector_format *format = bsw_vector_format_of(name);
+    if (!format)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: the name must end in " BSW_VECTOR_ENDINGS, name);
-    }
     if (file_bytes == 0) return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: empty", name);
     struct head parts = {name, head, head_bytes, file_bytes, err};
     if (parts.bytes > file_bytes) parts.bytes = (size_t)file_bytes;
-    return kinds[kind].parse(&parts, kinds[kind].type, out);
+    return parsers[format->form](&parts, format->type, out);
 }

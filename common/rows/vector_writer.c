@@ -13,46 +13,32 @@
 #define MOST_HEAD_BYTES 128
 _Static_assert(BLOCK_BYTES >= 4 + 4 * (size_t)BSW_MAX_DIMS, "a block must hold a row");
 
-enum form { FORM_VECS, FORM_BIN, FORM_NPY };
-
-static const struct kind {
-    const char *ending;
-    enum bsw_vector_type type;
-    enum form form;
-} kinds[] = {
-    {".fvecs", BSW_VECTOR_FLOAT32, FORM_VECS}, {".bvecs", BSW_VECTOR_UINT8, FORM_VECS},
-    {".ivecs", BSW_VECTOR_INT32, FORM_VECS},   {".fbin", BSW_VECTOR_FLOAT32, FORM_BIN},
-    {".u8bin", BSW_VECTOR_UINT8, FORM_BIN},    {".i8bin", BSW_VECTOR_INT8, FORM_BIN},
-    {".ibin", BSW_VECTOR_INT32, FORM_BIN},     {".npy", BSW_VECTOR_NUM_TYPES, FORM_NPY},
-};
-
 struct bsw_vector_writer {
     struct bsw_new_file file;
-    enum form form;
+    enum bsw_vector_form form;
     uint32_t dims;
     uint64_t num_rows;
     size_t head_bytes, row_bytes;
-    unsigned char *block; // FORM_VECS: BLOCK_BYTES
+    unsigned char *block; // BSW_FORM_VECS: BLOCK_BYTES
 };
 
-static enum bsw_status find_kind(const char *path, const struct kind **out, struct bsw_error *err)
+static enum bsw_status find_format(const char *path, const struct bsw_vector_format **out,
+                                   struct bsw_error *err)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        *out = &kinds[i];
-        if (bsw_name_ends_with(path, kinds[i].ending)) return BSW_OK;
-    }
+    *out = bsw_vector_format_of(path);
+    if (*out) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE,
-                    "%s: to write vectors the name must end in .fvecs .bvecs .fbin .u8bin .i8bin "
-                    "or .npy, ids in .ivecs or .ibin",
+                    "%s: to write vectors the name must end in " BSW_WRITTEN_ENDINGS
+                    " or .npy, ids in .ivecs or .ibin",
                     path);
 }
 
 enum bsw_status bsw_vector_writer_type(const char *path, enum bsw_vector_type fallback,
                                        enum bsw_vector_type *out, struct bsw_error *err)
 {
-    const struct kind *kind;
-    BSW_TRY(find_kind(path, &kind, err));
-    *out = kind->form == FORM_NPY ? fallback : kind->type;
+    const struct bsw_vector_format *format;
+    BSW_TRY(find_format(path, &format, err));
+    *out = format->form == BSW_FORM_NPY ? fallback : format->type;
     return BSW_OK;
 }
 
@@ -94,8 +80,9 @@ static size_t make_npy_head(enum bsw_vector_type type, uint64_t num_rows, uint32
 static size_t make_head(const struct bsw_vector_writer *writer, enum bsw_vector_type type,
                         unsigned char head[MOST_HEAD_BYTES])
 {
-    if (writer->form == FORM_VECS) return 0;
-    if (writer->form == FORM_NPY) return make_npy_head(type, writer->num_rows, writer->dims, head);
+    if (writer->form == BSW_FORM_VECS) return 0;
+    if (writer->form == BSW_FORM_NPY)
+        return make_npy_head(type, writer->num_rows, writer->dims, head);
     return make_bin_head(writer->num_rows, writer->dims, head);
 }
 
@@ -123,21 +110,21 @@ enum bsw_status bsw_vector_writer_create(const char *path, enum bsw_vector_type 
                                          uint64_t num_rows, int force, bsw_vector_writer **out,
                                          struct bsw_error *err)
 {
-    const struct kind *kind;
+    const struct bsw_vector_format *format;
     unsigned char head[MOST_HEAD_BYTES];
     bsw_vector_writer *writer;
     enum bsw_status status;
     *out = NULL;
     BSW_TRY(check_shape(path, type, dims, num_rows, err));
-    BSW_TRY(find_kind(path, &kind, err));
+    BSW_TRY(find_format(path, &format, err));
     BSW_TRY(bsw_allocate_zero(&writer, 1, sizeof *writer, "vector writer", err));
     writer->file.fd = -1;
-    writer->form = kind->form;
+    writer->form = format->form;
     writer->dims = dims;
     writer->num_rows = num_rows;
     writer->row_bytes = dims * bsw_vector_type_bytes(type);
     writer->head_bytes = make_head(writer, type, head);
-    if (writer->form == FORM_VECS)
+    if (writer->form == BSW_FORM_VECS)
         BSW_TRY_GOTO(bsw_allocate(&writer->block, BLOCK_BYTES, 1, "block of vectors", err), fail);
     BSW_TRY_GOTO(bsw_new_file_create(path, force, &writer->file, err), fail);
     BSW_TRY_GOTO(bsw_file_write_at(writer->file.fd, writer->file.temporary, 0, head,
@@ -177,7 +164,7 @@ enum bsw_status bsw_vector_writer_put(bsw_vector_writer *writer, uint64_t first_
                         writer->file.path, num_rows, (unsigned long long)first_row,
                         (unsigned long long)writer->num_rows);
     }
-    if (writer->form == FORM_VECS) return put_vecs(writer, first_row, num_rows, numbers, err);
+    if (writer->form == BSW_FORM_VECS) return put_vecs(writer, first_row, num_rows, numbers, err);
     return bsw_file_write_at(writer->file.fd, writer->file.temporary,
                              writer->head_bytes + first_row * writer->row_bytes, numbers,
                              num_rows * writer->row_bytes, err);

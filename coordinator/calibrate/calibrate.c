@@ -10,12 +10,12 @@
 #include "coordinator/calibrate/calibrate_count.h"
 #include "coordinator/calibrate/calibrate_rows.h"
 #include "coordinator/calibrate/calibrate_steps.h"
-#include "coordinator/job/answer_sink.h"
 #include "coordinator/job/different_rows.h"
 #include "coordinator/job/encode_journal.h"
 #include "coordinator/job/index_folder.h"
-#include "coordinator/search/recall_choice.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/search.h"
+#include "coordinator/search/search_settings.h"
 #include "coordinator/truth/truth.h"
 
 enum {
@@ -230,7 +230,8 @@ static struct bsw_calibrate_lists lists_of(const struct calibration *c)
                                         .is_copy = c->is_copy,
                                         .k = c->k,
                                         .num_skipped = c->num_skipped,
-                                        .own_is_nearest = c->manifest.metric != BSW_METRIC_IP,
+                                        .own_is_nearest =
+                                            bsw_metrics[c->manifest.metric].has_distances,
                                         .has_all = c->truth.k == num_good(c),
                                         .keeps_copies = c->keeps_copies};
 }
@@ -297,6 +298,7 @@ static enum bsw_status open_search(struct calibration *c, struct bsw_error *err)
     most = most + num_left_out(c) < num_good(c) ? most + num_left_out(c) : num_good(c);
     const struct bsw_search_options options = {.index = s->index,
                                                .request = {.k = most,
+                                                           .refine = BSW_REFINE_NONE,
                                                            .oversample = 1,
                                                            .batch = 1000,
                                                            .probe = BSW_PROBE_ALL,

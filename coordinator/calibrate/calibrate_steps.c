@@ -86,7 +86,7 @@ static void sort_distances(const struct bsw_manifest *manifest, const struct som
                            size_t q, double *distances)
 {
     const float *query = queries->rows + q * queries->dims;
-    int is_l2 = manifest->metric == BSW_METRIC_L2;
+    int is_l2 = bsw_metrics[manifest->metric].is_distance;
     for (uint32_t l = 0; l < manifest->lists.count; l++) {
         const float *centroid = manifest->lists.centroids + (size_t)l * queries->dims;
         double sum = 0;
@@ -182,7 +182,7 @@ enum bsw_status bsw_calibrate_steps_make(const struct bsw_manifest *manifest, co
     *out = (struct bsw_calibrate_steps){0};
     choose_scan_dims(manifest, out);
     BSW_TRY(bsw_queries_open(queries, BSW_ALL_ROWS, &vectors, err));
-    if (manifest->metric != BSW_METRIC_IP)
+    if (bsw_metrics[manifest->metric].has_distances)
         status = make_ratios(manifest, vectors, is_copy, level, num_threads, out, err);
     else
         for (uint32_t t = 0; t < num_targets(manifest); t++)

@@ -6,7 +6,7 @@
 #include "common/base/memory.h"
 #include "common/job/stop_signal.h"
 #include "common/rows/vectors.h"
-#include "coordinator/job/metric_choice.h"
+#include "coordinator/job/command_files.h"
 #include "kernels/encode/prepare_rows.h"
 #include "shard/codecs/shard_encode.h"
 

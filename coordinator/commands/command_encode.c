@@ -6,19 +6,20 @@
 #include "coordinator/calibrate/calibrate.h"
 #include "coordinator/calibrate/encode_calibrated.h"
 #include "coordinator/job/command.h"
+#include "coordinator/job/command_files.h"
 #include "coordinator/job/facts.h"
 #include "coordinator/job/index_facts.h"
-#include "coordinator/job/metric_choice.h"
 #include "shard/codecs/codec.h"
 
 struct encode_options {
     struct bsw_common_options common;
-    const char *codec, *axes, *scale, *stage, *lists, *calibrate, *entries, *check;
+    const char *codec, *axes, *scale, *stage, *entries, *check;
     struct bsw_encode_settings settings;
     struct bsw_calibrate_settings calibration;
     int is_calibrated;
 };
 
+#define CALIBRATE_OFF             UINT64_MAX
 #define OPTION(name, member, ...) BSW_OPTION(struct encode_options, name, member, __VA_ARGS__)
 
 static const struct bsw_option option_rows[] = {
@@ -40,7 +41,7 @@ static const struct bsw_option option_rows[] = {
                    "or none [the better one by a sample]"),
     OPTION("entries", entries, .choices = "all|radius", .default_text = "all",
            .help = "pq: radius: subspaces of 2 dims and what search --entries radius needs"),
-    OPTION("metric", settings.metric, .choices = "cosine|ip|l2",
+    OPTION("metric", settings.metric, .choices = BSW_METRIC_NAMES,
            .help = BSW_METRIC_HELP "; xfbq and rbe know cosine alone"),
     OPTION("segments", settings.code.segments, .value_name = "auto|32x4,96x2",
            .help = "saq: dims x bits of each segment; 0 bits leave the last axes out [auto]"),
@@ -55,13 +56,15 @@ static const struct bsw_option option_rows[] = {
                    "train"),
     OPTION("shards", settings.shards, .value_name = "P", .default_text = "1", .min = 1,
            .max = BSW_MAX_SHARDS, .help = "shard files"),
-    OPTION("lists", lists, .value_name = "N|auto", .default_text = "0",
+    OPTION("lists", settings.lists, .value_name = "N|auto", .default_text = "0", .max = 1e18,
+           .word = "auto", .word_count = BSW_LISTS_AUTO,
            .help = "order rows by the nearest of N centroids, so that a search can look at a part "
                    "of them; auto: by the number of rows"),
     OPTION("residual", settings.residuals, .choices = "auto|yes|no", .default_text = "auto",
            .help = "with lists: code rows less their centroids; auto: pq; saq below 2.5 bits if "
                    "rows of a sample find more so"),
-    OPTION("calibrate", calibrate, .value_name = "N|off",
+    OPTION("calibrate", calibration.num_rows, .value_name = "N|off", .min = 1,
+           .max = BSW_CALIBRATE_MOST_ROWS, .word = "off", .word_count = CALIBRATE_OFF,
            .help = "with lists: N rows as queries, for the table that search --recall takes its "
                    "settings from [1000, or a tenth of the rows]"),
     OPTION("calibrate-queries", calibration.queries, .value_name = "FILE",
@@ -89,20 +92,14 @@ static const struct bsw_option option_rows[] = {
 static enum bsw_status take_calibration(struct encode_options *o, struct bsw_error *err)
 {
     struct bsw_calibrate_settings *c = &o->calibration;
-    int is_off = o->calibrate && strcmp(o->calibrate, "off") == 0;
+    int is_off = c->num_rows == CALIBRATE_OFF;
     o->is_calibrated = o->settings.lists > 0 && !is_off;
-    if (c->queries && o->calibrate)
+    if (c->queries && c->num_rows > 0)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--calibrate-queries: --calibrate is for rows as queries");
-    if (o->settings.lists == 0 && (c->queries || (o->calibrate && !is_off)))
+    if (o->settings.lists == 0 && (c->queries || (c->num_rows > 0 && !is_off)))
         return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate%s: there are no lists without --lists",
                         c->queries ? "-queries" : "");
-    if (o->calibrate && !is_off) {
-        BSW_TRY(bsw_count_parse_or("--calibrate", o->calibrate, "off", &c->num_rows, err));
-        if (c->num_rows < 1 || c->num_rows > BSW_CALIBRATE_MOST_ROWS)
-            return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate %s: 1 to %d, or off", o->calibrate,
-                            BSW_CALIBRATE_MOST_ROWS);
-    }
     c->num_threads = (int)o->common.threads;
     c->pinning = &o->common.pinning;
     return BSW_OK;
@@ -117,7 +114,6 @@ static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *er
     s->code.has_radii = strcmp(o->entries, "radius") == 0;
     s->code.has_scale = strcmp(o->scale, "auto") != 0;
     if (s->code.has_scale) BSW_TRY(bsw_number_parse("--scale", o->scale, &s->code.scale, err));
-    BSW_TRY(bsw_encode_parse_lists(o->lists, &s->lists, err));
     s->checks_codes = strcmp(o->check, "auto") == 0;
     BSW_TRY(take_calibration(o, err));
     if (!o->stage) return BSW_OK;

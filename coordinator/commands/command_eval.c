@@ -26,7 +26,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("queries", measure.queries, .value_name = "FILE", .help = "query vectors, with --base"),
     OPTION("query-rows", measure.query_rows, .value_name = "A:B",
            .help = "the queries that were searched, with --base"),
-    OPTION("metric", measure.metric, .choices = "cosine|ip|l2",
+    OPTION("metric", measure.metric, .choices = BSW_METRIC_NAMES,
            .help = "with --base, when no FILE.json tells"),
     OPTION("ties", measure.ties,
            .help = "also print the recall with ties: an id whose value in the file equals the last "

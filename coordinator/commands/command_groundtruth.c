@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // groundtruth: exact nearest neighbours of queries, to a file (coordinator/truth/truth.h).
 #include "coordinator/job/command.h"
-#include "coordinator/job/metric_choice.h"
+#include "coordinator/job/command_files.h"
 #include "coordinator/truth/truth.h"
 
 struct groundtruth_options {
@@ -18,7 +18,7 @@ static const struct bsw_option option_rows[] = {
            .help = "query vectors"),
     OPTION("out", settings.out, .value_name = "FILE", .is_required = 1,
            .help = "ground truth (big-ann's layout)"),
-    OPTION("metric", settings.metric, .choices = "cosine|ip|l2", .help = BSW_METRIC_HELP),
+    OPTION("metric", settings.metric, .choices = BSW_METRIC_NAMES, .help = BSW_METRIC_HELP),
     OPTION("k", settings.k, .value_name = "K", .default_text = "10", .min = 1,
            .max = BSW_TRUTH_MAX_K,
            .help = "neighbours a query, at most the rows there are without those left out"),

@@ -13,14 +13,16 @@
 #include "coordinator/job/command.h"
 #include "coordinator/job/index_facts.h"
 #include "coordinator/job/index_folder.h"
-#include "coordinator/search/memory_forecast.h"
+#include "coordinator/search/batch_link.h"
+#include "coordinator/search/merge_choice.h"
+#include "coordinator/search/search_options.h"
 #include "shard/codecs/codec.h"
 #include "shard/shard_service.h"
 
 // Beside the path, a search whose use of device memory is asked for.
 struct info_options {
     struct bsw_common_options common;
-    const char *path, *refine;
+    const char *path;
     uint64_t gpu_memory, sharers, device_memory, ranks;
     enum bsw_link_choice link;
     struct bsw_search_request request;
@@ -37,33 +39,13 @@ static const struct bsw_option option_rows[] = {
                    "so much is free for it"),
     OPTION("gpu-memory", gpu_memory, .value_name = "BYTES", .default_text = "0", .max = 1e15,
            .help = "the same of a GPU with so much in all, some of which CUDA and NCCL take"),
-    OPTION("k", request.k, .value_name = "K", .default_text = BSW_SEARCH_K_TEXT, .min = 1,
-           .max = BSW_SEARCH_MAX_K, .help = "neighbours a query"),
-    OPTION("query-bits", request.query_bits, .value_name = "BQ", .default_text = "6", .min = 1,
-           .max = BSW_MAX_QUERY_BITS, .help = "bits a query component; rbe has those of its model"),
-    OPTION("oversample", request.oversample, .value_name = "X",
-           .default_text = BSW_SEARCH_OVERSAMPLE_TEXT, .min = 1, .max = 10000,
-           .help = "candidates to refine, times k"),
-    OPTION("probe", request.probe, .value_name = "N", .min = 1, .max = BSW_MAX_LISTS,
-           .help = "with lists: those that a query looks at [as for search]"),
-    OPTION("entries", request.entries.choice, .choices = BSW_ENTRIES_CHOICES, .default_text = "all",
-           .help = "pq: of tables, as for search"),
-    OPTION("select", request.select, .choices = BSW_SELECT_NAMES, .default_text = "threshold",
-           .help = "how candidates are chosen"),
-    BSW_OPTION_GROUP(struct info_options, request.queue, bsw_queue_option_group),
-    OPTION("max-candidates", request.max_candidates, .value_name = "N",
-           .default_text = BSW_SEARCH_MAX_CANDIDATES_TEXT, .min = 1, .max = 1e8,
-           .help = "histogram: at most so many a query"),
-    OPTION("refine", refine, .choices = "exact|none", .default_text = "exact",
-           .help = "none: no more candidates than k"),
-    OPTION("batch", request.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT,
-           .min = 1, .max = 1e6, .help = "queries at a time"),
+    BSW_OPTION_SOME(struct info_options, request, bsw_search_option_group,
+                    "k|query-bits|entries|oversample|select|items|queue-length|max-candidates|"
+                    "probe|refine|merge|batch"),
     OPTION("ranks", ranks, .value_name = "N", .default_text = "1", .min = 1, .max = 1e6,
            .help = "ranks of the search"),
     OPTION("sharers", sharers, .value_name = "N", .default_text = "1", .min = 1, .max = 1e6,
            .help = "of them on a GPU, for --gpu-memory"),
-    OPTION("merge", request.merge, .choices = BSW_MERGE_NAMES, .default_text = "auto",
-           .help = "as for search"),
     OPTION("link", link, .choices = "auto|mpi", .default_text = "auto",
            .help = "auto: as if NCCL linked the GPUs, if each rank has its own"),
     BSW_OPTION_GROUP(struct info_options, common, bsw_common_option_group),
@@ -89,21 +71,83 @@ static enum bsw_status settle_search(const struct info_options *o,
                                      const struct bsw_manifest *manifest,
                                      struct bsw_search_settings *out, struct bsw_error *err)
 {
-    struct bsw_search_request request = o->request;
-    if (manifest->codec->table->has_model || manifest->codec->has_tables ||
-        manifest->codec->has_bytes)
-        request.query_bits = 0; // those of its model or of bytes, or none
-    request.is_refined = strcmp(o->refine, "exact") == 0;
     const char *host = bsw_codec_host_search(manifest);
     if (host) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s runs on the CPU only", memory_option(o),
                         host);
     }
-    return bsw_search_settle(&request, manifest, o->path, (int)o->ranks, out, err);
+    return bsw_search_settle(&o->request, manifest, o->path, (int)o->ranks, out, err);
+}
+
+// What a search will take of the devices of its ranks, from the manifest alone: in the order in
+// which search.c takes it.
+struct forecast {
+    size_t link_bytes, merge_bytes; // batch_link.h, batch_device_merge.h
+    struct bsw_memory_forecast shards;
+    size_t used_bytes; // all of it
+};
+
+struct outlook {
+    enum bsw_search_merge merge;
+    int is_linked; // ranks' devices, if there are several ranks
+    int num_ranks;
+    const size_t *free_bytes; // [num_ranks]
+};
+
+// Forecasts the link of each rank; then where candidates meet, and with what memory.
+static void forecast_merge(const struct bsw_manifest *manifest, const struct outlook *outlook,
+                           const struct bsw_assignment *assignment,
+                           struct bsw_search_settings *settings, struct forecast *out)
+{
+    size_t least = SIZE_MAX;
+    int is_alone = outlook->num_ranks == 1;
+    bsw_merge_place_choose(outlook->merge, outlook->is_linked || is_alone, assignment, settings);
+    for (int rank = 0; rank < outlook->num_ranks; rank++) {
+        size_t left = outlook->free_bytes[rank];
+        out[rank] = (struct forecast){.link_bytes = 0};
+        if (outlook->is_linked && !is_alone)
+            out[rank].link_bytes = bsw_batch_link_bytes(manifest, settings);
+        left = left > out[rank].link_bytes ? left - out[rank].link_bytes : 0;
+        left = bsw_merge_room(manifest, settings, assignment, (uint32_t)rank, left);
+        least = left < least ? left : least;
+    }
+    if (settings->merge_place == BSW_MERGE_ON_HOST ||
+        !bsw_merge_fits(manifest, assignment, outlook->merge, least, settings))
+        return;
+    const struct bsw_device_merge_needs needs = bsw_merge_needs(manifest, assignment, settings);
+    for (int rank = 0; rank < outlook->num_ranks; rank++) {
+        struct bsw_device_merge_plan plan;
+        bsw_device_merge_plan_make(&needs, (uint32_t)rank, least, &plan);
+        out[rank].merge_bytes = plan.bytes;
+    }
+}
+
+// out [num_ranks]; settings get the place where candidates meet. BSW_ERROR_OUT_OF_MEMORY, naming
+// the rank, where a search will have that.
+static enum bsw_status forecast_search(const struct bsw_manifest *manifest,
+                                       const struct outlook *outlook,
+                                       struct bsw_search_settings *settings, struct forecast *out,
+                                       struct bsw_error *err)
+{
+    struct bsw_assignment assignment;
+    BSW_TRY(
+        bsw_assignment_make((uint32_t)outlook->num_ranks, manifest->num_shards, &assignment, err));
+    forecast_merge(manifest, outlook, &assignment, settings, out);
+    bsw_assignment_deinit(&assignment);
+    for (int rank = 0; rank < outlook->num_ranks; rank++) {
+        size_t before = out[rank].link_bytes + out[rank].merge_bytes;
+        size_t left = outlook->free_bytes[rank];
+        left = left > before ? left - before : 0;
+        enum bsw_status status = bsw_shard_service_plan(
+            manifest, settings, rank, outlook->num_ranks, left, &out[rank].shards, err);
+        if (status != BSW_OK) return bsw_prefix(err, status, "rank %d: ", rank);
+        out[rank].used_bytes = before + out[rank].shards.used_bytes;
+    }
+    return BSW_OK;
 }
 
 static void tell_forecast(struct bsw_facts *facts, int rank, size_t memory,
-                          const struct bsw_search_forecast *of)
+                          const struct forecast *of)
 {
     const struct bsw_memory_forecast *forecast = &of->shards;
     size_t used = of->used_bytes, merge = of->merge_bytes + forecast->kept_bytes;
@@ -140,19 +184,18 @@ static enum bsw_status tell_devices(struct bsw_facts *facts, const struct info_o
 {
     int num_ranks = (int)o->ranks;
     size_t *memory = NULL;
-    struct bsw_search_forecast *forecasts = NULL;
+    struct forecast *forecasts = NULL;
     enum bsw_status status =
         bsw_allocate(&memory, o->ranks, sizeof *memory, "memory of ranks", err);
     if (status == BSW_OK)
         status = bsw_allocate(&forecasts, o->ranks, sizeof *forecasts, "memory of ranks", err);
     for (int rank = 0; rank < num_ranks && status == BSW_OK; rank++) memory[rank] = memory_of(o);
-    const struct bsw_search_outlook outlook = {.merge = o->request.merge,
-                                               .is_linked = o->link == BSW_LINK_AUTO &&
-                                                            num_ranks > 1 && o->sharers == 1,
-                                               .num_ranks = num_ranks,
-                                               .free_bytes = memory};
-    if (status == BSW_OK)
-        status = bsw_search_forecast(manifest, &outlook, settings, forecasts, err);
+    const struct outlook outlook = {.merge = o->request.merge,
+                                    .is_linked = o->link == BSW_LINK_AUTO && num_ranks > 1 &&
+                                                 o->sharers == 1,
+                                    .num_ranks = num_ranks,
+                                    .free_bytes = memory};
+    if (status == BSW_OK) status = forecast_search(manifest, &outlook, settings, forecasts, err);
     if (status == BSW_OK) bsw_facts_open_list(facts, "device_memory");
     for (int rank = 0; rank < num_ranks && status == BSW_OK; rank++)
         tell_forecast(facts, rank, memory[rank], &forecasts[rank]);

@@ -9,14 +9,14 @@
 #include "coordinator/job/command.h"
 #include "coordinator/plan/plan_lists.h"
 #include "coordinator/plan/plan_report.h"
-#include "coordinator/search/search_settings.h"
+#include "coordinator/search/search_options.h"
 #include "kernels/rbe/rbe_model.h"
 
 struct plan_options {
     struct bsw_common_options common;
     struct bsw_plan_settings index;
     struct bsw_plan_time_settings times;
-    const char *ranks, *select, *lists, *entries;
+    const char *ranks, *select, *entries;
     double target, list_rate;
 };
 
@@ -51,7 +51,8 @@ static const struct bsw_option option_rows[] = {
            .help = "saq: dims x bits of each segment, in place of --bits"),
     OPTION("stage", index.stage, .value_name = "D", .default_text = "32", .max = BSW_MAX_DIMS,
            .help = "saq: dims of the first stage, which has bytes of its own; 0: none"),
-    OPTION("lists", lists, .value_name = "N|auto", .default_text = "0",
+    OPTION("lists", index.lists, .value_name = "N|auto", .default_text = "0", .max = 1e18,
+           .word = "auto", .word_count = BSW_LISTS_AUTO,
            .help = "lists of the index: their bytes, and what it takes to make them"),
     OPTION("vectors", index.vectors, .choices = "float32|float16|uint8|none",
            .default_text = "float32", .help = "raw vectors to refine with, on disk"),
@@ -61,18 +62,15 @@ static const struct bsw_option option_rows[] = {
     OPTION("shards", index.shards, .value_name = "P", .default_text = "0", .max = BSW_MAX_SHARDS,
            .help =
                "shards of the index; 0: as many as ranks, or so many more that none has 2^32 rows"),
-    OPTION("k", index.search.k, .value_name = "K", .default_text = BSW_SEARCH_K_TEXT, .min = 1,
-           .max = BSW_SEARCH_MAX_K, .help = "neighbours a query"),
+    BSW_OPTION_SOME(struct plan_options, index.search, bsw_search_option_group,
+                    "k|items|queue-length|batch"),
+    OPTION("query-bits", index.search.query_bits, .value_name = "BQ", .min = 1,
+           .max = BSW_MAX_QUERY_BITS, .help = "bits a query component [6; rbe 3]"),
     OPTION("oversample", index.search.oversample, .value_name = "X",
            .default_text = BSW_SEARCH_OVERSAMPLE_TEXT, .min = 1, .max = 10000,
            .help = "candidates to refine, times k; 1 with --vectors none and codec raw"),
-    OPTION("query-bits", index.search.query_bits, .value_name = "BQ", .min = 1,
-           .max = BSW_MAX_QUERY_BITS, .help = "bits a query component [6; rbe 3]"),
-    OPTION("batch", index.search.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT,
-           .min = 1, .max = 1e6, .help = "queries at a time"),
     OPTION("select", select, .choices = "threshold|queue", .default_text = "threshold",
            .help = "queue: also what rbeGIR's selection will miss of the candidates"),
-    BSW_OPTION_GROUP(struct plan_options, index.search.queue, bsw_queue_option_group),
     OPTION("target", target, .value_name = "PERCENT", .default_text = "99.9", .max = 100,
            .help = "queue: share of candidates to keep, for which I is sought"),
     OPTION("rates", times.rates_path, .value_name = "FILE",
@@ -133,7 +131,6 @@ static enum bsw_status settle(struct plan_job *job, struct bsw_error *err)
     struct plan_options *o = job->options;
     o->times.level = o->common.level;
     BSW_TRY(bsw_plan_ranks_parse(o->ranks, job->ranks, &job->num_ranks, err));
-    BSW_TRY(bsw_encode_parse_lists(o->lists, &o->index.lists, err));
     o->index.has_radii = strcmp(o->entries, "radius") == 0;
     if (o->index.lists > 0 && misses_wanted(o))
         return bsw_fail(err, BSW_ERROR_USAGE,

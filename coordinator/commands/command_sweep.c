@@ -5,8 +5,8 @@
 
 #include "common/files/index_manifest.h"
 #include "coordinator/job/command.h"
-#include "coordinator/job/metric_choice.h"
-#include "coordinator/search/search_settings.h"
+#include "coordinator/job/command_files.h"
+#include "coordinator/search/search_options.h"
 #include "coordinator/sweep/sweep_job.h"
 #include "coordinator/sweep/sweep_report.h"
 #include "shard/codecs/codec.h"
@@ -29,9 +29,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("rows", sweep.rows, .value_name = "A:B",
            .help = "only these rows of the base; ids stay those of the file"),
     OPTION("query-rows", sweep.query_rows, .value_name = "A:B", .help = "only these queries"),
-    OPTION("exclude-self", sweep.exclude_self,
-           .help = "leave row i out of the answer of query i: for queries that are the base"),
-    OPTION("metric", sweep.metric, .choices = "cosine|ip|l2", .help = BSW_METRIC_HELP),
+    OPTION("metric", sweep.metric, .choices = BSW_METRIC_NAMES, .help = BSW_METRIC_HELP),
     OPTION("codec", sweep.axes[BSW_SWEEP_CODEC], .value_name = "saq:1:4,pq:4,8,...",
            .help = "codes, as encode has them: " BSW_CODEC_NAMES
                    "; numbers behind a name: bits of this codec alone, A:B all from A to B, as in "
@@ -50,9 +48,6 @@ static const struct bsw_option option_rows[] = {
            .default_text = "1", .help = "radius: times this"),
     OPTION("mode", sweep.axes[BSW_SWEEP_MODE], .value_name = "H,M,L", .default_text = "H",
            .help = "radius: sums of distances, or counts of hits"),
-    OPTION("entries-by", sweep.entries_by, .choices = BSW_ENTRY_FINDER_CHOICES,
-           .default_text = "auto", .help = "radius: what finds entries, as for search"),
-    OPTION("hit-time", sweep.has_hit_time, .help = "radius: as for search"),
     OPTION("lists", sweep.axes[BSW_SWEEP_LISTS], .value_name = "N|auto,...", .default_text = "0",
            .help = "inverted lists of an index; 0: none, auto: by the number of rows"),
     OPTION("residual", sweep.residuals, .choices = "auto|yes|no", .default_text = "auto",
@@ -83,11 +78,10 @@ static const struct bsw_option option_rows[] = {
     OPTION("model", sweep.model, .value_name = "FILE",
            .help =
                "rbe: the model, of bitsweep train [learned from --base, one for each of the bits]"),
-    BSW_OPTION_GROUP(struct sweep_options, sweep.queue, bsw_queue_option_group),
+    BSW_OPTION_SOME(struct sweep_options, sweep.searches, bsw_search_option_group,
+                    "entries-by|hit-time|items|queue-length|batch|exclude-self"),
     OPTION("shards", sweep.shards, .value_name = "P", .default_text = "1", .min = 1,
            .max = BSW_MAX_SHARDS, .help = "shard files of an index"),
-    OPTION("batch", sweep.batch, .value_name = "N", .default_text = "1000", .min = 1, .max = 1e6,
-           .help = "queries at a time"),
     OPTION("repeat", sweep.repeat, .value_name = "N", .default_text = "3", .min = 1, .max = 1000,
            .help =
                "timed passes of a search; the median counts; above 1 one untimed pass goes before"),

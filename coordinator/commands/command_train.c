@@ -35,7 +35,7 @@ static const struct bsw_option option_rows[] = {
            .help = "--base alone: rows that neighbours are found among"),
     OPTION("model", settings.model, .value_name = "FILE", .is_required = 1,
            .help = "model to write"),
-    OPTION("metric", settings.metric, .choices = "cosine|ip|l2",
+    OPTION("metric", settings.metric, .choices = BSW_METRIC_NAMES,
            .help =
                "what is near; cosine: rows are normalised; encode takes cosine models only. With "
                "--base needed unless an HDF5 file says it (its 'distance') [two files: cosine]"),

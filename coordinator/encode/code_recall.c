@@ -12,8 +12,8 @@
 #include "common/base/parts.h"
 #include "common/files/list_order.h"
 #include "common/rows/memory_rows.h"
-#include "coordinator/job/answer_sink.h"
 #include "coordinator/job/different_rows.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/search.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/sample.h"
@@ -126,7 +126,7 @@ static double exact_key(const struct bsw_code_recall *measure, const float *quer
 {
     double sums[LANES] = {0}, sum = 0;
     const float *row = measure->rows + place * measure->dims;
-    int is_l2 = measure->metric == BSW_METRIC_L2;
+    int is_l2 = bsw_metrics[measure->metric].is_distance;
     for (uint32_t first = 0; first < measure->dims; first += LANES) {
         uint32_t num = measure->dims - first < LANES ? measure->dims - first : LANES;
         for (uint32_t i = 0; i < num; i++) {
@@ -230,6 +230,7 @@ static enum bsw_status search(const struct bsw_code_recall *measure,
         .manifest = small,
         .request = {.k = k,
                     .oversample = 1,
+                    .refine = BSW_REFINE_NONE,
                     .batch = MOST_QUERIES,
                     .probe = small->lists.count > 0 ? BSW_PROBE_ALL : 0,
                     .merge = BSW_MERGE_GATHER,
@@ -320,7 +321,7 @@ static int is_tight(const struct bsw_code_recall *measure)
     double square = 0, limits[BSW_CODE_RECALL_MOST_QUERIES];
     double *mean;
     size_t dims = measure->dims, rows = measure->num_rows;
-    if (measure->metric != BSW_METRIC_L2) return 0;
+    if (!bsw_metrics[measure->metric].is_distance) return 0;
     if (bsw_allocate_zero(&mean, dims, sizeof *mean, "sample", NULL) != BSW_OK) return 0;
     for (size_t i = 0; i < rows * dims; i++)
         mean[i % dims] += (double)measure->rows[i] / (double)rows;

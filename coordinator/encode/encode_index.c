@@ -17,9 +17,8 @@
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/encode_journal.h"
 #include "coordinator/job/index_folder.h"
-#include "coordinator/job/metric_choice.h"
+#include "coordinator/job/option_table.h"
 #include "coordinator/job/same_input.h"
-#include "coordinator/job/setting_checks.h"
 #include "shard/codecs/codec.h"
 
 _Static_assert(BSW_JOURNAL_MAX_PAYLOAD >= BSW_MAX_CENTROID_BYTES + (256u << 20),

@@ -5,7 +5,6 @@
 #include <omp.h>
 #include <string.h>
 
-#include "common/base/number_parse.h"
 #include "common/base/parts.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
@@ -21,13 +20,6 @@ uint32_t bsw_encode_num_lists(uint64_t num_rows)
     uint32_t count = 1;
     while (count < BSW_MAX_LISTS && count * sqrt(2.0) < wanted) count *= 2;
     return count < num_rows ? count : (uint32_t)num_rows;
-}
-
-enum bsw_status bsw_encode_parse_lists(const char *text, uint64_t *out, struct bsw_error *err)
-{
-    *out = BSW_LISTS_AUTO;
-    if (strcmp(text, "auto") == 0) return BSW_OK;
-    return bsw_count_parse_or("--lists", text, "auto", out, err);
 }
 
 enum bsw_status bsw_encode_settle_lists(uint64_t asked, const char *source, uint64_t num_rows,

@@ -22,8 +22,6 @@
 // is nearest to 4 times the square root of the rows.
 uint32_t bsw_encode_num_lists(uint64_t num_rows);
 
-// "0", "1024" or "auto", which is BSW_LISTS_AUTO.
-enum bsw_status bsw_encode_parse_lists(const char *text, uint64_t *out, struct bsw_error *err);
 // How many lists there will be of those that are asked for, 0 or BSW_LISTS_AUTO among them. More
 // than rows or than a manifest may hold is BSW_ERROR_USAGE. source: of the rows, for messages.
 enum bsw_status bsw_encode_settle_lists(uint64_t asked, const char *source, uint64_t num_rows,

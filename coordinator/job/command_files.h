@@ -6,7 +6,9 @@
 #define BITSWEEP_COORDINATOR_COMMAND_FILES_H
 
 #include "common/base/status.h"
+#include "common/codes/metric.h"
 #include "common/files/index_manifest.h"
+#include "common/rows/vectors.h"
 
 #define BSW_MOST_FILES 8
 
@@ -31,5 +33,21 @@ struct bsw_command_files {
 // input, or two outputs that are the same file: BSW_ERROR_USAGE. Inputs that do not exist pass.
 enum bsw_status bsw_command_files_check(const struct bsw_command_files *files,
                                         struct bsw_error *err);
+
+// ---- the metric ---------------------------------------------------------------------------------
+
+// Nobody's default, since a wrong one gives wrong neighbours without a word. --metric says it, or
+// an HDF5 file, whose attribute `distance` ann-benchmarks writes.
+
+// For --help.
+#define BSW_METRIC_HELP "what is nearest; needed unless an HDF5 file says it (its 'distance')"
+
+// given: --metric, what an index has, or NULL; base, queries: what is read, queries may be NULL.
+// angular and cosine are cosine, euclidean and l2 are l2, dot and ip are ip. BSW_ERROR_USAGE where
+// nothing says a metric, or two things say different ones, --metric among them; another word of a
+// file counts as nothing said.
+enum bsw_status bsw_metric_choose(const char *given, const bsw_vectors *base,
+                                  const bsw_vectors *queries, enum bsw_metric *out,
+                                  struct bsw_error *err);
 
 #endif

@@ -61,6 +61,12 @@ void bsw_fact_json(struct bsw_facts *facts, const char *name, json_t *value)
         json_array_append_new(into, value);
 }
 
+void bsw_facts_merge(struct bsw_facts *facts, json_t *object)
+{
+    if (facts->form == BSW_FACTS_JSON) json_object_update(facts->open[facts->depth - 1], object);
+    json_decref(object);
+}
+
 // value: borrowed by the list of what is open, owned by what it goes into.
 static void open_value(struct bsw_facts *facts, const char *name, json_t *value)
 {

@@ -46,6 +46,8 @@ void bsw_fact_real(struct bsw_facts *facts, const char *name, double value, cons
 void bsw_fact_flag(struct bsw_facts *facts, const char *name, int value, const char *said);
 // Takes the reference over; for programs alone.
 void bsw_fact_json(struct bsw_facts *facts, const char *name, json_t *value);
+// The same for all members of an object.
+void bsw_facts_merge(struct bsw_facts *facts, json_t *object);
 
 // The facts that follow, up to the close, belong to an object or a list of that name.
 void bsw_facts_open_object(struct bsw_facts *facts, const char *name);

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "coordinator/job/setting_checks.h"
+#include "common/base/number_parse.h"
 
 static enum bsw_status parse_rows(const char *what, const char *text, struct bsw_row_range *out,
                                   struct bsw_error *err)
@@ -31,8 +31,9 @@ static enum bsw_status check_range(const struct bsw_option *option, const char *
                                    const char *text, double value, struct bsw_error *err)
 {
     if (value >= option->min && value <= option->max) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "%s %s: must be %.10g to %.10g", what, text, option->min,
-                    option->max);
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s %s: must be %.10g to %.10g%s%s", what, text,
+                    option->min, option->max, option->word ? ", or " : "",
+                    option->word ? option->word : "");
 }
 
 // Options of a table one by one, those of its groups in their place.
@@ -45,24 +46,67 @@ struct option_list {
     size_t count;
 };
 
-static void append(struct option_list *list, const struct bsw_option *options, size_t num_options,
-                   size_t offset)
+// Whether a name is among "a|b|c"; NULL: all are.
+static int is_among(const char *name, const char *names)
 {
-    for (size_t i = 0; i < num_options; i++) {
-        const struct bsw_option *option = &options[i];
+    char word[64];
+    int is_found = !names;
+    while (!is_found && bsw_word_take(&names, '|', word, sizeof word))
+        is_found = strcmp(name, word) == 0;
+    return is_found;
+}
+
+static void append(struct option_list *list, const struct bsw_option_group *group,
+                   const char *names, size_t offset)
+{
+    for (size_t i = 0; i < group->num_options; i++) {
+        const struct bsw_option *option =
+            (const void *)((const char *)group->options + i * group->row_bytes);
         if (option->group) {
-            append(list, option->group->options, option->group->num_options,
-                   offset + option->offset);
+            if (!names) append(list, option->group, option->choices, offset + option->offset);
             continue;
         }
+        if (!option->help || !is_among(option->name, names)) continue;
         assert(list->count < BSW_MAX_OPTIONS);
         list->items[list->count].option = option;
         list->items[list->count++].offset = offset + option->offset;
     }
 }
 
-static enum bsw_status set_value(const struct bsw_option *option, void *target, const char *text,
-                                 struct bsw_error *err)
+static void append_table(struct option_list *list, const struct bsw_option_table *table)
+{
+    const struct bsw_option_group all = {table->options, table->num_options,
+                                         sizeof *table->options};
+    append(list, &all, NULL, 0);
+}
+
+static enum bsw_status set_count(const struct bsw_option *option, uint64_t *target,
+                                 const char *what, const char *text, struct bsw_error *err)
+{
+    uint64_t count = option->word_count;
+    if (!option->word || strcmp(text, option->word) != 0) {
+        BSW_TRY(option->word ? bsw_count_parse_or(what, text, option->word, &count, err)
+                             : bsw_count_parse(what, text, &count, err));
+        BSW_TRY(check_range(option, what, text, (double)count, err));
+    }
+    *target = count;
+    return BSW_OK;
+}
+
+static enum bsw_status set_number(const struct bsw_option *option, double *target, const char *what,
+                                  const char *text, struct bsw_error *err)
+{
+    double number = option->word_number;
+    if (!option->word || strcmp(text, option->word) != 0) {
+        BSW_TRY(bsw_number_parse(what, text, &number, err));
+        BSW_TRY(check_range(option, what, text, number, err));
+    }
+    *target = number;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_option_set(const struct bsw_option *option, void *target, const char *text,
+                               struct bsw_error *err)
 {
     char what[64];
     unsigned choice = 0;
@@ -74,7 +118,7 @@ static enum bsw_status set_value(const struct bsw_option *option, void *target, 
         *(int *)target = 1;
         return BSW_OK;
     case BSW_OPTION_CHOICE:
-        *(unsigned *)target = choice;
+        *(unsigned *)target = choice + !option->default_text;
         return BSW_OK;
     case BSW_OPTION_TEXT:
         if (*text == '\0') return bsw_fail(err, BSW_ERROR_USAGE, "%s needs a value", what);
@@ -84,20 +128,10 @@ static enum bsw_status set_value(const struct bsw_option *option, void *target, 
                             "%s -: standard input and output are not used so: name a file", what);
         *(const char **)target = text;
         return BSW_OK;
-    case BSW_OPTION_COUNT: {
-        uint64_t count;
-        BSW_TRY(bsw_count_parse(what, text, &count, err));
-        BSW_TRY(check_range(option, what, text, (double)count, err));
-        *(uint64_t *)target = count;
-        return BSW_OK;
-    }
-    case BSW_OPTION_NUMBER: {
-        double number = 0;
-        BSW_TRY(bsw_number_parse(what, text, &number, err));
-        BSW_TRY(check_range(option, what, text, number, err));
-        *(double *)target = number;
-        return BSW_OK;
-    }
+    case BSW_OPTION_COUNT:
+        return set_count(option, target, what, text, err);
+    case BSW_OPTION_NUMBER:
+        return set_number(option, target, what, text, err);
     case BSW_OPTION_ROWS:
         return parse_rows(what, text, target, err);
     }
@@ -135,7 +169,7 @@ static enum bsw_status refuse_name(const char *command, const struct option_list
 {
     struct bsw_setting_guess guess = {NULL, 0};
     for (size_t i = 0; i < list->count; i++)
-        bsw_setting_guess(&guess, name, length, list->items[i].option->name);
+        bsw_setting_consider(&guess, name, length, list->items[i].option->name);
     if (!guess.word)
         return bsw_fail(err, BSW_ERROR_USAGE, "unknown option --%.*s of %s", (int)length, name,
                         command);
@@ -165,7 +199,7 @@ static enum bsw_status parse_word(const char *command, struct option_list *list,
             return bsw_fail(err, BSW_ERROR_USAGE, "--%s needs a value", option->name);
         value = argv[++*at];
     }
-    return set_value(option, targets + list->items[place].offset, value, err);
+    return bsw_option_set(option, targets + list->items[place].offset, value, err);
 }
 
 static enum bsw_status refuse_missing(const char *command, const struct bsw_option *option,
@@ -181,7 +215,7 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, voi
                                        int argc, char **argv, int *help, struct bsw_error *err)
 {
     struct option_list list = {.count = 0};
-    append(&list, table->options, table->num_options, 0);
+    append_table(&list, table);
     int first = 0;
     *help = 0;
     for (int i = 0; i < argc; i++) {
@@ -191,9 +225,9 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, voi
         const struct bsw_option *option = list.items[i].option;
         void *target = (char *)targets + list.items[i].offset;
         const char *text = option->kind == BSW_OPTION_ROWS ? ":" : option->default_text;
-        if (text) BSW_TRY(set_value(option, target, text, err));
+        if (text) BSW_TRY(bsw_option_set(option, target, text, err));
         if (option->may_stand_alone && argc > 0 && argv[0][0] != '-' && !*help) {
-            BSW_TRY(set_value(option, target, argv[first++], err));
+            BSW_TRY(bsw_option_set(option, target, argv[first++], err));
             list.items[i].is_given = 1;
         }
     }
@@ -252,8 +286,97 @@ void bsw_option_table_print(const struct bsw_option_table *table, FILE *out)
 {
     static const struct bsw_option help = {.name = "help", .help = "this text"};
     struct option_list list = {.count = 0};
-    append(&list, table->options, table->num_options, 0);
+    append_table(&list, table);
     fprintf(out, "bitsweep %s: %s\n\n", table->command, table->summary);
     for (size_t i = 0; i < list.count; i++) print_option(list.items[i].option, out);
     print_option(&help, out);
+}
+
+// ---- what a setting may be ----------------------------------------------------------------------
+
+enum bsw_status bsw_setting_choice(const char *option, const char *choices, const char *text,
+                                   unsigned *out, struct bsw_error *err)
+{
+    size_t length = text ? strlen(text) : 0;
+    unsigned place = 0;
+    *out = 0;
+    if (!text) return BSW_OK;
+    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+        if (length > 0 && strcspn(at, "|") == length && memcmp(at, text, length) == 0) {
+            *out = place;
+            return BSW_OK;
+        }
+        place++;
+    }
+    char words[BSW_CHOICES_BYTES];
+    return bsw_fail(err, BSW_ERROR_USAGE, "unknown --%s '%s': use %s", option, text,
+                    bsw_choices_text(choices, words));
+}
+
+const char *bsw_setting_word(const char *choices, unsigned place, char word[BSW_WORD_BYTES])
+{
+    word[0] = '\0';
+    for (unsigned i = 0; i <= place; i++) bsw_word_take(&choices, '|', word, BSW_WORD_BYTES);
+    return word;
+}
+
+enum { GUESS_BYTES = 32 };
+
+static unsigned least_of(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+// The distance of optimal string alignment; both at most GUESS_BYTES.
+static unsigned distance_of(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    unsigned rows[GUESS_BYTES + 1][GUESS_BYTES + 1];
+    for (size_t i = 0; i <= a_length; i++) rows[i][0] = (unsigned)i;
+    for (size_t j = 0; j <= b_length; j++) rows[0][j] = (unsigned)j;
+    for (size_t i = 1; i <= a_length; i++) {
+        for (size_t j = 1; j <= b_length; j++) {
+            unsigned changed = rows[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            rows[i][j] = least_of(changed, least_of(rows[i - 1][j], rows[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                rows[i][j] = least_of(rows[i][j], rows[i - 2][j - 2] + 1);
+        }
+    }
+    return rows[a_length][b_length];
+}
+
+void bsw_setting_consider(struct bsw_setting_guess *guess, const char *text, size_t length,
+                          const char *known)
+{
+    size_t known_length = strlen(known);
+    if (length < 2 || length > GUESS_BYTES || known_length > GUESS_BYTES) return;
+    unsigned distance = distance_of(text, length, known, known_length);
+    if (length >= 3 && strncmp(text, known, length) == 0) distance = 1; // begun, and not ended
+    if (distance > (length < 4 ? 1 : length < 8 ? 2 : 3)) return;
+    if (guess->word && guess->distance <= distance) return;
+    *guess = (struct bsw_setting_guess){known, distance};
+}
+
+enum bsw_status bsw_setting_number(const char *option, double value, double least, double most,
+                                   struct bsw_error *err)
+{
+    if (value >= least && value <= most) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %.10g: must be %.10g to %.10g", option, value,
+                    least, most);
+}
+
+enum bsw_status bsw_setting_count(const char *option, uint64_t value, uint64_t least, uint64_t most,
+                                  struct bsw_error *err)
+{
+    if (value >= least && value <= most) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %llu: must be %llu to %llu", option,
+                    (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
+}
+
+enum bsw_status bsw_setting_default_threads(int threads, struct bsw_error *err)
+{
+    if (threads >= 1 && threads <= BSW_MAX_THREADS) return BSW_OK;
+    return bsw_fail(
+        err, BSW_ERROR_USAGE,
+        "OpenMP has %d threads, must be 1 to %d: change OMP_NUM_THREADS or give --threads", threads,
+        BSW_MAX_THREADS);
 }

@@ -22,10 +22,11 @@ BSW_C_BEGIN
 // What the type of a target says; BSW_OPTION finds it out.
 enum bsw_option_kind {
     BSW_OPTION_FLAG,   // int: 0 or 1
-    BSW_OPTION_CHOICE, // an enum: which of the words of choices, from 0 on
+    BSW_OPTION_CHOICE, // an enum: which of the words of choices, from 0 on; without a default from
+                       // 1 on, 0: not given
     BSW_OPTION_TEXT,   // const char *: borrowed from argv; NULL if not given and without default
-    BSW_OPTION_COUNT,  // uint64_t: min .. max
-    BSW_OPTION_NUMBER, // double: min .. max, finite
+    BSW_OPTION_COUNT,  // uint64_t: min .. max, or what a word stands for
+    BSW_OPTION_NUMBER, // double: the same, finite but for the word's
     BSW_OPTION_ROWS    // struct bsw_row_range: A:B, A: or :B
 };
 
@@ -41,17 +42,27 @@ struct bsw_option {
     int is_required;
     int may_stand_alone; // the first word is its value, if it is no option
     double min, max;     // of counts and numbers
-    const char *choices; // the words that a choice or text may be, separated by |; NULL: any text
-    const char *help;    // plain words; --help breaks them at column 100
+    const char *word;    // that may stand for a count or a number: "all"
+    uint64_t word_count; // for which
+    double word_number;
+    // The words that a choice or text may be, separated by |; NULL: any text. Of a group: the names
+    // of its options that are meant; NULL: all.
+    const char *choices;
+    const char *help; // plain words; --help breaks them at column 100
     const struct bsw_option_group *group;
 };
 
 // Options of one subject, for every table that has the subject: their offsets are those in a struct
-// of the subject, which is part of the table's.
+// of the subject, which is part of the table's. They may be the first members of larger rows;
+// those without help are none.
 struct bsw_option_group {
     const struct bsw_option *options;
-    size_t num_options;
+    size_t num_options, row_bytes;
 };
+#define BSW_OPTIONS_OF(rows)                                                             \
+    {                                                                                    \
+        (const struct bsw_option *)(rows), sizeof(rows) / sizeof *(rows), sizeof *(rows) \
+    }
 
 // A row of a table: `member` of struct `type` is the target, the fields follow by name.
 #define BSW_OPTION(type, option_name, member, ...)                         \
@@ -68,9 +79,11 @@ struct bsw_option_group {
              double: BSW_OPTION_NUMBER,       \
              struct bsw_row_range: BSW_OPTION_ROWS)
 // A row that stands for all options of a group; `member` is the struct of its subject.
-#define BSW_OPTION_GROUP(type, member, the_group)               \
-    {                                                           \
-        .offset = offsetof(type, member), .group = &(the_group) \
+#define BSW_OPTION_GROUP(type, member, the_group) BSW_OPTION_SOME(type, member, the_group, NULL)
+// The same for some, "k|batch", none of which is in a group of the group.
+#define BSW_OPTION_SOME(type, member, the_group, names)                           \
+    {                                                                             \
+        .offset = offsetof(type, member), .group = &(the_group), .choices = names \
     }
 
 struct bsw_option_table {
@@ -93,7 +106,42 @@ struct bsw_option_table {
 // when --help or -h is among the words.
 enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, void *targets,
                                        int argc, char **argv, int *help, struct bsw_error *err);
+// Sets the target of one option, as if given with the text.
+enum bsw_status bsw_option_set(const struct bsw_option *option, void *target, const char *text,
+                               struct bsw_error *err);
 void bsw_option_table_print(const struct bsw_option_table *table, FILE *out);
+
+// ---- what a setting may be ----------------------------------------------------------------------
+
+// What a setting may be, for options of the program and settings of the library alike. Errors are
+// BSW_ERROR_USAGE in one line that names the setting as the program's option.
+
+// Which of choices "a|b|c" a text is; NULL: 0.
+enum bsw_status bsw_setting_choice(const char *option, const char *choices, const char *text,
+                                   unsigned *out, struct bsw_error *err);
+// Such a word by its place, which is there; returns word.
+#define BSW_WORD_BYTES 32
+const char *bsw_setting_word(const char *choices, unsigned place, char word[BSW_WORD_BYTES]);
+// The word that someone may have meant by a text of so many bytes: begun with {0}, then shown all
+// that are known. One that is too far is not: word stays NULL.
+struct bsw_setting_guess {
+    const char *word;
+    unsigned distance; // letters to change, add, leave out or swap
+};
+void bsw_setting_consider(struct bsw_setting_guess *guess, const char *text, size_t length,
+                          const char *known);
+
+// From least to most; NaN is neither.
+enum bsw_status bsw_setting_number(const char *option, double value, double least, double most,
+                                   struct bsw_error *err);
+enum bsw_status bsw_setting_count(const char *option, uint64_t value, uint64_t least, uint64_t most,
+                                  struct bsw_error *err);
+
+// Threads, which OpenMP cannot refuse: beyond, it ends the process.
+#define BSW_MAX_THREADS 4096
+// Threads of a setting that is 0: those of OpenMP, by OMP_NUM_THREADS or by a caller of the
+// library.
+enum bsw_status bsw_setting_default_threads(int threads, struct bsw_error *err);
 
 BSW_C_END
 #endif

@@ -16,28 +16,6 @@ static void add_integer(json_t *object, const char *key, uint64_t value)
     json_object_set_new(object, key, json_integer((json_int_t)value));
 }
 
-static void add_selection(json_t *object, const struct bsw_sidecar *facts)
-{
-    json_object_set_new(object, "select", json_string(facts->select));
-    if (strcmp(facts->select, "queue") == 0) {
-        add_integer(object, "items", facts->queue.items);
-        add_integer(object, "queue_length", facts->queue.length);
-    } else if (strcmp(facts->select, "histogram") == 0) {
-        add_integer(object, "extra_distance", facts->extra_distance);
-        add_integer(object, "max_candidates", facts->max_candidates);
-    }
-}
-
-static void add_lists(json_t *object, const struct bsw_sidecar *facts)
-{
-    add_integer(object, "lists", facts->lists);
-    add_integer(object, "probe", facts->probe);
-    json_object_set_new(object, "probe_ratio", json_real(facts->probe_ratio));
-    add_integer(object, "scan_dims", facts->scan_dims);
-    if (facts->recall_calibrated > 0)
-        json_object_set_new(object, "recall_calibrated", json_real(facts->recall_calibrated));
-}
-
 static void add_queries(json_t *object, const struct bsw_sidecar *facts)
 {
     char digest[17];
@@ -58,9 +36,7 @@ static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *f
     if (facts->queries_digest != 0) add_queries(object, facts);
     add_integer(object, "dims", facts->dims);
     if (facts->bits > 0) json_object_set_new(object, "bits", json_real(facts->bits));
-    if (facts->query_bits > 0) add_integer(object, "query_bits", facts->query_bits);
-    if (facts->select) add_selection(object, facts);
-    if (facts->lists > 0) add_lists(object, facts);
+    if (facts->settings) json_object_update(object, facts->settings);
     if (facts->is_self_excluded) json_object_set_new(object, "exclude_self", json_true());
     return bsw_json_file_write(path, object, err);
 }

@@ -4,6 +4,7 @@
 #ifndef BITSWEEP_COORDINATOR_SIDECAR_H
 #define BITSWEEP_COORDINATOR_SIDECAR_H
 
+#include <jansson.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
@@ -16,17 +17,12 @@ struct bsw_sidecar {
     const char *codec;  // written only
     uint64_t k, candidates, rows, first_row;
     uint32_t dims;
-    double bits;         // 0: none
-    uint32_t query_bits; // 0: none
-    // How candidates were chosen: "threshold", "histogram", "queue", or NULL if unknown; queue
-    // belongs to the last, the two limits, written only, to "histogram".
+    double bits;      // 0: none
+    json_t *settings; // written only, of a search, borrowed: search_options.h; or NULL
+    // Read only. How candidates were chosen: "threshold", "histogram", "queue", or NULL if unknown;
+    // queue belongs to the last.
     const char *select;
     struct bsw_queue_options queue;
-    uint64_t extra_distance, max_candidates;
-    // Written only, of an index with lists: how many it has and what was looked at, as in the
-    // report of a search. recall_calibrated 0: not known.
-    uint32_t lists, probe, scan_dims;
-    double probe_ratio, recall_calibrated;
     int is_self_excluded; // row i is not in the answer of query i
     // The queries' digest (same_input.h), 0 if unknown, and the number of the first one in its
     // file, when read only with has_first_query.

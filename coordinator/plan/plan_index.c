@@ -82,7 +82,7 @@ static enum bsw_status settle_search(const struct bsw_plan_settings *o, uint64_t
                                      struct bsw_plan_index *index, struct bsw_error *err)
 {
     struct bsw_search_request request = o->search;
-    request.is_refined = strcmp(o->vectors, "none") != 0;
+    if (strcmp(o->vectors, "none") == 0) request.refine = BSW_REFINE_NONE;
     if (index->manifest.codec->table->settle_query_bits) request.query_bits = 0;
     return bsw_search_settle(&request, &index->manifest, "the index", (int)num_ranks,
                              &index->search, err);
@@ -173,7 +173,7 @@ static void count_bytes(const struct bsw_plan_settings *settings, struct bsw_pla
         manifest->lists.count * (uint64_t)settings->dims * sizeof(float);
     index->most.centroids = bsw_coarse_search_bytes(manifest) + index->index.manifest_centroids;
     if (manifest->codec->has_tables && manifest->lists.is_residual &&
-        manifest->metric == BSW_METRIC_L2)
+        bsw_metrics[manifest->metric].is_distance)
         index->most.centroids +=
             most_terms + bsw_list_table_lists_bytes(manifest->codec->table->product(manifest),
                                                     manifest->lists.count);

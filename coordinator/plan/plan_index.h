@@ -24,7 +24,7 @@ struct bsw_plan_settings {
     uint64_t shards;              // 0: as many as ranks, or so many more that none is too large
     uint64_t stage;
     double bits;
-    struct bsw_search_request search; // but for is_refined, which follows from vectors
+    struct bsw_search_request search; // but for refine, which follows from vectors
 };
 
 // Bytes of some shards.

@@ -229,11 +229,10 @@ static struct range queries_of(const struct group *group, uint32_t own)
 static struct bsw_device_transfer lists_of(const struct group *group, uint32_t own, uint32_t rank,
                                            struct range queries)
 {
-    const struct bsw_shard_service *service = group->service;
-    const struct bsw_kept_lists kept = service->backend->kept(service->state, own);
-    uint64_t first = kept.offsets[queries.first - queries_of(group, own).first];
-    uint64_t last = kept.offsets[queries.last - queries_of(group, own).first];
-    return (struct bsw_device_transfer){(int)rank, (void *)(uintptr_t)(kept.items + first),
+    const struct bsw_kept_lists *kept = &group->service->kept[own];
+    uint64_t first = kept->offsets[queries.first - queries_of(group, own).first];
+    uint64_t last = kept->offsets[queries.last - queries_of(group, own).first];
+    return (struct bsw_device_transfer){(int)rank, (void *)(uintptr_t)(kept->items + first),
                                         (size_t)(last - first) * sizeof(uint64_t)};
 }
 

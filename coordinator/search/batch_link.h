@@ -14,9 +14,9 @@ struct bsw_batch_link {
     bsw_device_link *link; // NULL: there is none, and nothing else is set
     bsw_device *device;    // both borrowed
     bsw_transport *transport;
-    struct bsw_device_buffer queries;
-    // Host memory for them, twice: those of one batch are refined while the next are
+    // On the device and in host memory, twice: those of one batch are refined while the next are
     // here; `turn` is where those go that are spread next.
+    struct bsw_device_buffer queries[2];
     unsigned char *h_queries[2];
     unsigned turn;
 };
@@ -32,8 +32,8 @@ enum bsw_status bsw_batch_link_open(bsw_device_link *link, bsw_device *device,
                                     struct bsw_batch_link *out, struct bsw_error *err);
 void bsw_batch_link_close(struct bsw_batch_link *link);
 
-// payload (rank 0, host memory) to `queries` on every device and, but for rank 0, to
-// h_queries[turn]; the turn then changes. bytes: the same on all ranks, at most those of `queries`.
+// payload (rank 0, host memory) to queries[turn] on every device and, but for rank 0, to
+// h_queries[turn]; the turn then changes. bytes: the same on all ranks, at most those of a batch.
 // After an agreement that all ranks come here, none of whom scans.
 enum bsw_status bsw_batch_link_spread(struct bsw_batch_link *link, const unsigned char *payload,
                                       size_t bytes, struct bsw_error *err);

@@ -305,8 +305,8 @@ static size_t survivor_scratch(size_t most)
 // An estimate as result files have it: where no value can be, the nearest that can.
 static float bounded(enum bsw_metric metric, float value)
 {
-    if (metric == BSW_METRIC_L2) return value < 0.0f ? 0.0f : value;
-    if (metric == BSW_METRIC_IP) return value;
+    if (bsw_metrics[metric].is_distance) return value < 0.0f ? 0.0f : value;
+    if (!bsw_metrics[metric].has_unit_rows) return value;
     return value < -1.0f ? -1.0f : value > 1.0f ? 1.0f : value;
 }
 
@@ -345,7 +345,7 @@ static void answer_query(const struct bsw_batch_merge *merge, size_t query,
         if (i < count)
             values[i] = written_value(merge, &entries[i], terms);
         else
-            values[i] = metric == BSW_METRIC_L2 ? INFINITY : -INFINITY;
+            values[i] = bsw_metrics[metric].is_distance ? INFINITY : -INFINITY;
     }
 }
 

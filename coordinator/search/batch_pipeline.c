@@ -6,7 +6,7 @@
 #include "common/base/clock.h"
 #include "common/job/stop_signal.h"
 
-// ---- steps, on either thread ----
+// ---- steps, on either thread, or on the only one ----
 
 static void pack(struct bsw_batch_pipeline *pipeline, int num_threads)
 {
@@ -91,11 +91,23 @@ static void *run_background(void *context)
     return NULL;
 }
 
+static void run_now(struct bsw_batch_pipeline *pipeline, struct bsw_pipeline_step *step)
+{
+    run_step(pipeline, step, pipeline->options.num_threads);
+    step->state = BSW_PIPELINE_DONE;
+}
+
 // Finishing `batch` (or not), then coding the next queries into it (or not): what is in it is used
-// up by then.
+// up by then. Without a background thread at once.
 static void queue(struct bsw_batch_pipeline *pipeline, struct bsw_search_batch *batch,
                   int is_finished, int is_packed)
 {
+    if (!pipeline->has_thread) {
+        pipeline->finish.batch = pipeline->pack.batch = batch;
+        if (is_finished) run_now(pipeline, &pipeline->finish);
+        if (is_packed) run_now(pipeline, &pipeline->pack);
+        return;
+    }
     pthread_mutex_lock(&pipeline->lock);
     pipeline->finish.batch = pipeline->pack.batch = batch;
     if (is_finished) pipeline->finish.state = BSW_PIPELINE_QUEUED;
@@ -120,7 +132,7 @@ static enum bsw_status collect(struct bsw_batch_pipeline *pipeline, struct bsw_p
     wait_for(pipeline, step);
     if (step->state == BSW_PIPELINE_IDLE) return BSW_OK;
     step->state = BSW_PIPELINE_IDLE;
-    account(pipeline, step, 1);
+    account(pipeline, step, pipeline->has_thread);
     return step->status;
 }
 
@@ -155,9 +167,9 @@ enum bsw_status bsw_batch_pipeline_init(struct bsw_batch_pipeline *pipeline,
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "a batch of %zu queries", options->batch);
     BSW_TRY(bsw_allocate(&pipeline->ids, places, sizeof *pipeline->ids, "answers", err));
     BSW_TRY(bsw_allocate(&pipeline->values, places, sizeof *pipeline->values, "answers", err));
-    if (!options->is_overlapped) return BSW_OK;
     search->settle = settle;
     search->settle_context = pipeline;
+    if (!options->is_overlapped) return BSW_OK;
     int failure = pthread_create(&pipeline->thread, NULL, run_background, pipeline);
     pipeline->has_thread = failure == 0;
     if (failure == 0) return BSW_OK;
@@ -203,77 +215,38 @@ static int next_part(const struct bsw_pipeline_options *o, struct place *place,
     return 0;
 }
 
-// To be packed next.
-static int take_next(struct bsw_batch_pipeline *pipeline, struct place *place)
-{
-    return next_part(&pipeline->options, place, &pipeline->pack.part);
-}
-
 // To be packed next, into `batch`, which is to say whether one follows.
-static int take_next_of(struct bsw_batch_pipeline *pipeline, struct place *place,
-                        struct bsw_search_batch *batch)
+static int take_next(struct bsw_batch_pipeline *pipeline, struct place *place,
+                     struct bsw_search_batch *batch)
 {
     struct bsw_query_part following;
-    if (!take_next(pipeline, place)) return 0;
+    if (!next_part(&pipeline->options, place, &pipeline->pack.part)) return 0;
     struct place peek = *place;
     batch->is_followed = next_part(&pipeline->options, &peek, &following);
     return 1;
 }
 
-static enum bsw_status run_in_turn(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
+// After the last batch, of which `packed` is how coding the one after it went, if that was tried.
+static enum bsw_status finish_last(struct bsw_batch_pipeline *pipeline,
+                                   struct bsw_search_batch *batch, enum bsw_status packed,
+                                   int is_stopped, struct bsw_error *err)
 {
-    struct bsw_search_batch *batch = &pipeline->batches[0];
-    for (struct place place = {0}; take_next(pipeline, &place);) {
-        if (bsw_stop_is_asked()) return bsw_stop_fail(err);
-        BSW_TRY(run_alone(pipeline, &pipeline->pack, batch, err));
-        BSW_TRY(bsw_batch_search_scan(pipeline->search, batch, err));
-        BSW_TRY(run_alone(pipeline, &pipeline->finish, batch, err));
-    }
-    return BSW_OK;
+    BSW_TRY(run_alone(pipeline, &pipeline->finish, batch, err));
+    if (packed != BSW_OK && err) *err = pipeline->pack.error;
+    return packed != BSW_OK ? packed : is_stopped ? bsw_stop_fail(err) : BSW_OK;
 }
 
-static enum bsw_status run_overlapped(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
-{
-    struct bsw_search_batch *batch = &pipeline->batches[0], *other = &pipeline->batches[1];
-    struct place place = {0};
-    if (!take_next(pipeline, &place)) return BSW_OK;
-    if (bsw_stop_is_asked()) return bsw_stop_fail(err);
-    BSW_TRY(run_alone(pipeline, &pipeline->pack, batch, err));
-    for (int is_first = 1, has_next = 1; has_next; is_first = 0) {
-        has_next = take_next(pipeline, &place);
-        queue(pipeline, other, !is_first, has_next);
-        enum bsw_status status = bsw_batch_search_scan(pipeline->search, batch, err);
-        collect(pipeline, &pipeline->finish); // its error is that of the scan, which settled it
-        enum bsw_status packed = collect(pipeline, &pipeline->pack);
-        int is_stopped = has_next && bsw_stop_is_asked();
-        BSW_TRY(status);
-        // An error of the next batch comes after those of this one.
-        if (!has_next || is_stopped || packed != BSW_OK)
-            BSW_TRY(run_alone(pipeline, &pipeline->finish, batch, err));
-        if (packed != BSW_OK) {
-            if (err) *err = pipeline->pack.error;
-            return packed;
-        }
-        if (is_stopped) return bsw_stop_fail(err);
-        struct bsw_search_batch *swap = batch;
-        batch = other;
-        other = swap;
-    }
-    return BSW_OK;
-}
-
-// The same with the scan of `other` under way while `batch` is merged and refined.
-static enum bsw_status run_ahead(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
+enum bsw_status bsw_batch_pipeline_run(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
 {
     struct bsw_batch_search *search = pipeline->search;
     struct bsw_search_batch *batch = &pipeline->batches[0], *other = &pipeline->batches[1];
     struct place place = {0};
-    if (!take_next_of(pipeline, &place, batch)) return BSW_OK;
+    if (!take_next(pipeline, &place, batch)) return BSW_OK;
     if (bsw_stop_is_asked()) return bsw_stop_fail(err);
     BSW_TRY(run_alone(pipeline, &pipeline->pack, batch, err));
     BSW_TRY(bsw_batch_search_begin(search, batch, err));
     for (int is_first = 1;; is_first = 0) {
-        int has_next = take_next_of(pipeline, &place, other);
+        int has_next = take_next(pipeline, &place, other);
         queue(pipeline, other, !is_first, has_next);
         bsw_batch_search_scan_begun(search, batch);
         enum bsw_status packed = collect(pipeline, &pipeline->pack), status = BSW_OK;
@@ -285,19 +258,9 @@ static enum bsw_status run_ahead(struct bsw_batch_pipeline *pipeline, struct bsw
         if (status == BSW_OK) status = bsw_batch_search_complete(search, batch, err);
         collect(pipeline, &pipeline->finish); // its error is that of complete, which settled it
         BSW_TRY(status);
-        if (!goes_on) {
-            BSW_TRY(run_alone(pipeline, &pipeline->finish, batch, err));
-            if (packed != BSW_OK && err) *err = pipeline->pack.error;
-            return packed != BSW_OK ? packed : is_stopped ? bsw_stop_fail(err) : BSW_OK;
-        }
+        if (!goes_on) return finish_last(pipeline, batch, packed, is_stopped, err);
         struct bsw_search_batch *swap = batch;
         batch = other;
         other = swap;
     }
-}
-
-enum bsw_status bsw_batch_pipeline_run(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
-{
-    if (!pipeline->has_thread) return run_in_turn(pipeline, err);
-    return (pipeline->options.is_ahead ? run_ahead : run_overlapped)(pipeline, err);
 }

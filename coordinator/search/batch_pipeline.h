@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // All batches of a search through all ranks, on rank 0; the other ranks serve.
 //
-// With a core to spare one background thread finishes the batch before and codes the batch after
-// while the ranks scan, so that no rank waits for rank 0. Without one that thread would only slow
-// the scan of rank 0, for which all wait: then every step takes all threads, one after the other.
-// Where devices scan, a batch's scan can be under way while the one before is merged and refined
-// (batch_search.h); then what is finished and coded is that of the batches around both.
-// Either way the answers are the same, and so is the error: the one of the lowest batch that has
-// one. Two batches are in memory. The thread calls nothing of the transport.
+// The next batch is sent, and its scan begun as far as a rank's back end can, before the one before
+// is merged and refined (batch_search.h). With a core to spare one background thread finishes the
+// batch before and codes the batch after while the ranks scan, so that no rank waits for rank 0.
+// Without one that thread would only slow the scan of rank 0, for which all wait: then these steps
+// take all threads of rank 0, before its scan. Either way the answers are the same, and so is the
+// error: the one of the lowest batch that has one. Two batches are in memory. The thread calls
+// nothing of the transport.
 #ifndef BITSWEEP_COORDINATOR_BATCH_PIPELINE_H
 #define BITSWEEP_COORDINATOR_BATCH_PIPELINE_H
 
 #include <pthread.h>
 
 #include "common/base/thread_pinning.h"
-#include "coordinator/job/answer_sink.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/batch_search.h"
 
 // Queries [first, first + count).
@@ -29,10 +29,9 @@ struct bsw_search_parts {
 };
 
 struct bsw_pipeline_options {
-    size_t batch;      // queries, >= 1
-    int num_threads;   // of a step that runs alone
-    int is_overlapped; // a background thread
-    int is_ahead;      // with it: scans begin before the batch before is done
+    size_t batch;                             // queries, >= 1
+    int num_threads;                          // of a step that runs alone
+    int is_overlapped;                        // a background thread
     const struct bsw_thread_pinning *pinning; // which that thread leaves
     bsw_answers_fn put; // batches come in order, possibly from the background thread
     void *context;

@@ -271,9 +271,9 @@ static void note_check(struct bsw_check_schedule *checks, int is_passed)
         checks->note(checks->context, is_passed);
 }
 
-// What every rank does with a batch once it has it: work->status and queries are set. is_early:
-// another is to be completed before it.
-static void begin(struct bsw_batch_search *search, struct bsw_batch_work *work, int is_early)
+// What every rank does with a batch once it has it: work->status and queries are set. The one
+// before is still to be completed.
+static void begin(struct bsw_batch_search *search, struct bsw_batch_work *work)
 {
     work->is_scanned = 0;
     if (work->status == BSW_OK && bsw_caller_is_stopping()) // of this rank; agreed on as a failure
@@ -284,7 +284,6 @@ static void begin(struct bsw_batch_search *search, struct bsw_batch_work *work, 
     }
     if (work->status != BSW_OK) return;
     bsw_shard_service_begin(search->service, &work->queries);
-    if (!is_early) return;
     double since = bsw_clock_seconds();
     work->status = bsw_shard_service_start(search->service, &work->error);
     // The next batch is begun before all have heard of this one's failure.
@@ -356,7 +355,7 @@ static enum bsw_status spread_linked(struct bsw_batch_search *search, enum bsw_s
     size_t bytes =
         bsw_query_payload_bytes(search->manifest, queries->query_bits, queries->num_queries);
     BSW_TRY(bsw_batch_link_spread(link, payload, bytes, err));
-    bsw_query_place_on_device(search->manifest, link->queries.data, queries);
+    bsw_query_place_on_device(search->manifest, link->queries[link->turn ^ 1].data, queries);
     return BSW_OK;
 }
 
@@ -379,7 +378,7 @@ static enum bsw_status spread_batch(struct bsw_batch_search *search, struct bsw_
 }
 
 static enum bsw_status send_batch(struct bsw_batch_search *search, struct bsw_search_batch *batch,
-                                  int is_early, struct bsw_error *err)
+                                  struct bsw_error *err)
 {
     double since = bsw_clock_seconds();
     struct bsw_batch_work *work = &batch->work;
@@ -394,14 +393,14 @@ static enum bsw_status send_batch(struct bsw_batch_search *search, struct bsw_se
         return work->status;
     }
     search->others_know = 0;
-    begin(search, work, is_early);
+    begin(search, work);
     return BSW_OK;
 }
 
 enum bsw_status bsw_batch_search_begin(struct bsw_batch_search *search,
                                        struct bsw_search_batch *batch, struct bsw_error *err)
 {
-    enum bsw_status status = send_batch(search, batch, 1, err);
+    enum bsw_status status = send_batch(search, batch, err);
     if (status != BSW_OK) bsw_shard_service_drop(search->service);
     return status;
 }
@@ -432,13 +431,6 @@ enum bsw_status bsw_batch_search_pause(struct bsw_batch_search *search, struct b
     search->num_batches++;
     search->others_know = 0;
     return BSW_OK;
-}
-
-enum bsw_status bsw_batch_search_scan(struct bsw_batch_search *search,
-                                      struct bsw_search_batch *batch, struct bsw_error *err)
-{
-    BSW_TRY(send_batch(search, batch, 0, err));
-    return bsw_batch_search_complete(search, batch, err);
 }
 
 enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
@@ -476,8 +468,8 @@ static enum bsw_status receive_batch(struct bsw_batch_search *search, struct bsw
     BSW_TRY(bsw_transport_broadcast(search->transport, &expected, message, err));
     work->status =
         bsw_query_unpack(search->manifest, search->service->settings.query_bits, message,
-                         link ? link->h_queries[link->turn] : NULL, link ? link->queries.bytes : 0,
-                         &work->queries, is_last, &work->error);
+                         link ? link->h_queries[link->turn] : NULL,
+                         link ? link->queries[0].bytes : 0, &work->queries, is_last, &work->error);
     if (*is_last) {
         if (err) *err = work->error;
         return work->status;
@@ -500,7 +492,7 @@ enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct b
             receive_batch(search, &search->messages[turn], work, &is_last, err);
         if (is_last || status != BSW_OK) return status;
         int is_pause = work->status == BSW_OK && work->queries.num_queries == 0;
-        if (!is_pause) begin(search, work, before != NULL);
+        if (!is_pause) begin(search, work);
         if (before) BSW_TRY(complete(search, before, err));
         before = NULL;
         if (is_pause) continue;

@@ -119,26 +119,23 @@ enum bsw_status bsw_search_batch_init(const struct bsw_batch_search *search,
                                       struct bsw_search_batch *batch, struct bsw_error *err);
 void bsw_search_batch_deinit(const struct bsw_batch_search *search, struct bsw_search_batch *batch);
 
-// Rank 0, a batch in three steps. pack reads and codes queries [first, first + count); scan takes
-// them through all ranks; finish turns what came back into ids and values [count][k]. At any time
-// one thread may be in scan, the one that opened the transport, and one other in pack or finish of
-// another batch. num_threads are OpenMP's.
+// Rank 0, a batch in five steps. pack reads and codes queries [first, first + count); begin sends
+// it to all ranks and begins its scan, as far as that goes without waiting; scan_begun ends that;
+// complete takes what was scanned through all ranks; finish turns what came back into ids and
+// values [count][k]. Between begin and scan_begun of a batch comes complete of the one that it
+// follows; nothing follows after pause. After an error of complete what was begun is dropped.
+//
+// At any time one thread may be in begin to complete, the one that opened the transport, and one
+// other in pack or finish of another batch. num_threads are OpenMP's.
 enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t first, size_t count,
                                       int num_threads, struct bsw_search_batch *batch,
                                       struct bsw_error *err);
-enum bsw_status bsw_batch_search_scan(struct bsw_batch_search *search,
-                                      struct bsw_search_batch *batch, struct bsw_error *err);
-// scan in three steps, where a batch is followed: begin sends it and begins its scan, scan_begun
-// ends that, complete takes what was scanned through all ranks. Between begin and scan_begun of a
-// batch comes complete of the one that it follows; nothing follows after pause. After an error of
-// complete what was begun is dropped.
 enum bsw_status bsw_batch_search_begin(struct bsw_batch_search *search,
                                        struct bsw_search_batch *batch, struct bsw_error *err);
 void bsw_batch_search_scan_begun(struct bsw_batch_search *search, struct bsw_search_batch *batch);
 enum bsw_status bsw_batch_search_complete(struct bsw_batch_search *search,
                                           struct bsw_search_batch *batch, struct bsw_error *err);
 enum bsw_status bsw_batch_search_pause(struct bsw_batch_search *search, struct bsw_error *err);
-
 enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
                                         const struct bsw_search_batch *batch, int num_threads,
                                         int64_t *ids, float *values, struct bsw_error *err);

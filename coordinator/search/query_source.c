@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "bitsweep.pb-c.h"
-#include "coordinator/job/metric_choice.h"
+#include "coordinator/job/command_files.h"
 #include "coordinator/job/same_input.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/encode/raw_codes.h"

@@ -8,13 +8,10 @@
 #ifndef BITSWEEP_COORDINATOR_RESULT_JOURNAL_H
 #define BITSWEEP_COORDINATOR_RESULT_JOURNAL_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "common/files/result_file.h"
 #include "common/job/journal.h"
 #include "coordinator/job/sidecar.h"
-#include "coordinator/search/batch_pipeline.h"
+#include "coordinator/search/search.h"
 
 struct bsw_result_journal {
     const char *path; // borrowed; NULL: not open
@@ -48,5 +45,24 @@ enum bsw_status bsw_result_journal_finish(struct bsw_result_journal *result,
 // status: how the command ended. What a run may go on with stays, all else that is not finished
 // goes. Accepts {0}.
 void bsw_result_journal_close(struct bsw_result_journal *result, enum bsw_status status);
+
+// ---- the sink of the command --------------------------------------------------------------------
+
+// Answers of a search go to a result file with its FILE.json. A search of one pass leaves what a
+// later run can go on with, and STATUS.json counts its queries.
+
+// All but the last are set, the same on all ranks; that is {0}. Texts are borrowed.
+struct bsw_result_sink {
+    const char *path;                 // of the result
+    int is_forced, is_resumed;        // --force, --resume
+    int is_journaled;                 // what is timed, in several passes, is not cut into runs
+    struct bsw_result_journal result; // rank 0
+};
+
+// sink must stay where it is until it is closed.
+struct bsw_search_sink bsw_result_sink(struct bsw_result_sink *sink);
+// All ranks. status: how the search ended. What a run may go on with stays, all else that is not
+// finished goes.
+void bsw_result_sink_close(struct bsw_result_sink *sink, enum bsw_status status);
 
 #endif

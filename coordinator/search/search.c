@@ -7,6 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/median.h"
+#include "common/base/number_parse.h"
 #include "common/base/process.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
@@ -30,9 +31,25 @@ static const char *name_of(const struct bsw_search *search)
     return search->options.index ? search->options.index : search->manifest.source_path;
 }
 
+// What options say of each other: --extra-distance of --select, --check-every never.
+static enum bsw_status complete(struct bsw_search_options *options, struct bsw_error *err)
+{
+    struct bsw_search_request *request = &options->request;
+    if (options->check_seconds == BSW_CHECK_NEVER) options->is_unchecked = 1;
+    if (!options->extra_distance) return BSW_OK;
+    if (request->select == BSW_SELECT_QUEUE) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--extra-distance needs the whole histogram, not --select queue");
+    }
+    request->select = BSW_SELECT_HISTOGRAM;
+    return bsw_count_parse("--extra-distance", options->extra_distance, &request->extra_distance,
+                           err);
+}
+
 static enum bsw_status prepare(struct bsw_search *search, struct bsw_error *err)
 {
     const struct bsw_search_options *o = &search->options;
+    BSW_TRY(complete(&search->options, err));
     BSW_TRY(take_manifest(search, err));
     BSW_TRY(bsw_search_settle(&o->request, &search->manifest, name_of(search),
                               search->transport->num_ranks, &search->settings, err));
@@ -209,7 +226,7 @@ static struct bsw_device_report report_device(const struct bsw_search *search)
     snprintf(report.label, sizeof report.label, "%s", bsw_device_label(device));
     snprintf(report.name, sizeof report.name, "%s", bsw_device_name(device));
     report.used_bytes = bsw_device_used_bytes(device);
-    bsw_shard_service_figures(&search->service, &report.figures);
+    bsw_shard_service_counts(&search->service, &report.counts);
     return report;
 }
 
@@ -232,7 +249,7 @@ static struct bsw_search_rank report_rank(const struct bsw_search *search)
         .num_pairs = work->num_pairs,
         .num_stopped = work->num_stopped,
         .num_rescanned = work->num_rescanned,
-        .num_list_pairs = service->list_scratch.num_pairs,
+        .num_list_pairs = service->num_list_pairs,
         .selection = service->selection.work,
         .coarse_seconds = service->coarse ? bsw_coarse_search_seconds(service->coarse) : 0,
         .device = report_device(search)};
@@ -244,7 +261,7 @@ static void forget_rank(struct bsw_search *search)
     struct bsw_scan_workspace *work = &search->service.workspace;
     work->scan_seconds = work->refine_seconds = 0;
     work->scanned_bytes = work->num_pairs = work->num_stopped = work->num_rescanned = 0;
-    search->service.list_scratch.num_pairs = 0;
+    search->service.num_list_pairs = 0;
     search->service.selection.work = (struct bsw_selection_work){0};
     bsw_shard_service_forget(&search->service);
 }
@@ -260,8 +277,8 @@ static void average_over_passes(struct bsw_search *search)
         r->coarse_seconds /= (double)passes;
         r->cpu_seconds /= (double)passes;
         r->scanned_bytes /= passes;
-        r->device.figures.counts.copied_bytes /= passes;
-        r->device.figures.gathered_bytes /= passes;
+        r->device.counts.copied_bytes /= passes;
+        r->device.counts.gathered_bytes /= passes;
     }
 }
 
@@ -299,9 +316,9 @@ static enum bsw_status put_answers(void *context, uint64_t first, size_t count, 
     return BSW_OK;
 }
 
-// Whether the scan of a batch can begin before the one before is done: where its lists stay on
-// devices and limits need no other rank. Queues are looked at by the host as they fill.
-static int may_begin_ahead(const struct bsw_search *search)
+// Whether devices scan while the batch before is merged and refined: where lists stay there and
+// limits need no other rank. Queues are looked at by the host as they fill.
+static int scans_beside(const struct bsw_search *search)
 {
     const struct bsw_search_settings *settings = &search->settings;
     return settings->merge_place != BSW_MERGE_ON_HOST && !settings->is_histogram &&
@@ -312,7 +329,7 @@ static int is_overlapped(const struct bsw_search *search)
 {
     enum bsw_search_overlap overlap = search->options.overlap;
     int num_busy = search->settings.num_threads * search->transport->num_local_ranks;
-    if (overlap == BSW_OVERLAP_AUTO && may_begin_ahead(search)) return 1;
+    if (overlap == BSW_OVERLAP_AUTO && scans_beside(search)) return 1;
     if (overlap == BSW_OVERLAP_AUTO) return num_busy < bsw_num_usable_cpus(search->options.pinning);
     return overlap == BSW_OVERLAP_ON;
 }
@@ -325,7 +342,6 @@ static enum bsw_status open_pipeline(struct bsw_search *search, struct bsw_error
     const struct bsw_pipeline_options options = {.batch = (size_t)(num < most ? num : most),
                                                  .num_threads = search->settings.num_threads,
                                                  .is_overlapped = is_overlapped(search),
-                                                 .is_ahead = may_begin_ahead(search),
                                                  .pinning = pinning ? pinning : &not_pinned,
                                                  .put = put_answers,
                                                  .context = search,

@@ -16,8 +16,8 @@
 
 #include "common/base/thread_pinning.h"
 #include "common/job/progress.h"
-#include "coordinator/job/answer_sink.h"
 #include "coordinator/job/device_choice.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/batch_pipeline.h"
 #include "coordinator/search/search_settings.h"
 #include "shard/codecs/codec.h"
@@ -26,19 +26,24 @@
 // to spare, or scans can begin ahead.
 enum bsw_search_overlap { BSW_OVERLAP_AUTO, BSW_OVERLAP_ON, BSW_OVERLAP_OFF };
 
-// Texts and pointers are borrowed until the search is closed.
+#define BSW_CHECK_NEVER (-1)
+
+// What search_options.h lists, and where queries go on. Texts and pointers are borrowed until the
+// search is closed.
 struct bsw_search_options {
-    const char *index; // folder
+    struct bsw_search_request request;
+    const char *extra_distance; // --extra-distance, which implies histogram selection; or NULL
+    const char *index;          // folder
     // With index NULL: shards are coded from the source that it names; its own arrays are borrowed.
     const struct bsw_manifest *manifest;
-    struct bsw_search_request request;
     struct bsw_device_choice device;
     enum bsw_link_choice link;
     enum bsw_search_overlap overlap;
     enum bsw_search_graphs graphs;
     const struct bsw_thread_pinning *pinning; // of the caller's threads; NULL: none
-    double check_seconds; // self-checks at the start, so often and at the end; 0: start and end
-    int is_unchecked;     // no self-checks, but those of a new device
+    // Self-checks at the start, so often and at the end; 0: start and end; or BSW_CHECK_NEVER.
+    double check_seconds;
+    int is_unchecked;              // no self-checks, but those of a new device
     struct bsw_progress *progress; // rank 0; NULL: nothing is shown
 };
 
@@ -87,7 +92,7 @@ struct bsw_device_report {
     char label[24], name[64];         // "cpu" and "" without one
     char note[BSW_DEVICE_NOTE_BYTES]; // why `auto` has left a device alone
     uint64_t used_bytes;
-    struct bsw_service_figures figures;
+    struct bsw_scan_counts counts;
 };
 
 // What each rank reports of a run; times and bytes are those of an average pass.

@@ -2,11 +2,11 @@
 #include "coordinator/search/search_settings.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "common/base/number_parse.h"
-#include "coordinator/job/setting_checks.h"
-#include "coordinator/search/recall_choice.h"
+#include "coordinator/job/option_table.h"
 #include "shard/codecs/codec.h"
 
 // Memory a batch's candidates may take on one rank; larger batches are cut, which changes no byte
@@ -20,13 +20,6 @@ static const char *const selects[] = {[BSW_SELECT_THRESHOLD] = "threshold",
 const char *bsw_search_select_name(enum bsw_search_select select)
 {
     return selects[select];
-}
-
-enum bsw_search_select bsw_search_select_of(const char *name)
-{
-    return strcmp(name, "histogram") == 0 ? BSW_SELECT_HISTOGRAM
-           : strcmp(name, "queue") == 0   ? BSW_SELECT_QUEUE
-                                          : BSW_SELECT_THRESHOLD;
 }
 
 uint64_t bsw_search_keep(uint64_t k, double oversample, uint64_t num_rows)
@@ -53,6 +46,104 @@ static enum bsw_status settle_scan(const struct settling *s, struct bsw_error *e
     return BSW_OK;
 }
 
+// ---- entries of tables ----
+
+const char *bsw_selection_miss_name(const struct bsw_selection_settings *settings)
+{
+    return settings->is_miss_infinite ? "inf" : settings->is_miss_mean ? "mean" : "bound";
+}
+
+// Words of the request count from 1 on, 0 is the first.
+static unsigned place_of(unsigned word)
+{
+    return word > 0 ? word - 1 : 0;
+}
+
+const char *bsw_selection_finder_name(const struct bsw_selection_request *asked,
+                                      char word[BSW_WORD_BYTES])
+{
+    return bsw_setting_word(BSW_ENTRY_FINDER_CHOICES, place_of(asked->finder), word);
+}
+
+// The first option that only --entries radius has, or NULL.
+static const char *what_needs_radius(const struct bsw_selection_request *asked)
+{
+    return asked->radius_scale != 0 ? "radius-scale"
+           : asked->mode            ? "mode"
+           : asked->miss            ? "miss"
+           : asked->radii           ? "radii"
+           : asked->finder          ? "entries-by"
+           : asked->has_hit_time    ? "hit-time"
+                                    : NULL;
+}
+
+static enum bsw_status refuse_entries(const struct settling *s, struct bsw_error *err)
+{
+    const char *option = s->asked->entries.choice == BSW_ENTRIES_RADIUS
+                             ? "entries"
+                             : what_needs_radius(&s->asked->entries);
+    if (!option) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s: codec %s has no entries, pq has", option,
+                    bsw_codec_name(s->manifest->codec));
+}
+
+static enum bsw_status check_miss(const struct bsw_selection_settings *settings,
+                                  enum bsw_metric metric, struct bsw_error *err)
+{
+    if (settings->radii == BSW_RADII_NEAREST && !bsw_metrics[metric].is_distance)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--radii nearest is for l2, the index is of %s",
+                        bsw_metric_name(metric));
+    if (settings->is_miss_mean && settings->radii != BSW_RADII_NEAREST)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--miss mean is for --radii nearest: it has what entries outside are");
+    if ((settings->is_miss_infinite || settings->is_miss_mean) && settings->mode != BSW_SELECTION_H)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--miss %s is for --mode H: M and L count",
+                        bsw_selection_miss_name(settings));
+    return BSW_OK;
+}
+
+static enum bsw_status check_radius(const struct settling *s, struct bsw_error *err)
+{
+    if (s->asked->table != 0)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--table is for --entries all: with radius tables are of float32");
+    if (!s->manifest->codec->table->product(s->manifest)->radii)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--entries radius: %s has no radii; encode --entries radius makes some",
+                        s->index);
+    return BSW_OK;
+}
+
+static enum bsw_status settle_entries(const struct settling *s, struct bsw_error *err)
+{
+    const struct bsw_selection_request *asked = &s->asked->entries;
+    struct bsw_selection_settings *out = &s->out->selection;
+    const char *option = what_needs_radius(asked);
+    char finder[BSW_WORD_BYTES];
+    if (asked->choice == BSW_ENTRIES_ALL && option)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--%s is for --entries radius", option);
+    if (asked->choice == BSW_ENTRIES_ALL) return BSW_OK;
+    BSW_TRY(check_radius(s, err));
+    *out = (struct bsw_selection_settings){
+        .is_on = 1,
+        .mode = (enum bsw_selection_mode)place_of(asked->mode),
+        .scale = asked->radius_scale != 0 ? (float)asked->radius_scale : 1.0f,
+        .is_miss_infinite = place_of(asked->miss) == 1,
+        .is_miss_mean = place_of(asked->miss) == 2,
+        .radii = (enum bsw_radii_kind)place_of(asked->radii),
+        .has_hit_time = asked->has_hit_time};
+    BSW_TRY(check_miss(out, s->manifest->metric, err));
+    BSW_TRY(bsw_entry_finder_get(bsw_selection_finder_name(asked, finder), &out->finder, err));
+    if (out->has_hit_time && out->finder->looks_at_all)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--hit-time: %s traces no rays, so it has no times of hits; take "
+                        "--entries-by embree or vulkan",
+                        out->finder->name);
+    return BSW_OK;
+}
+
+// ---- codes ----
+
 // What tables are made of, and that nothing else scans codes that have them.
 static enum bsw_status settle_table(const struct settling *s, struct bsw_error *err)
 {
@@ -60,8 +151,7 @@ static enum bsw_status settle_table(const struct settling *s, struct bsw_error *
     if (!codec->has_tables && s->asked->table)
         return bsw_fail(err, BSW_ERROR_USAGE, "--table: codec %s has no tables, pq has",
                         bsw_codec_name(codec));
-    if (!codec->has_tables)
-        return bsw_selection_refuse(&s->asked->entries, bsw_codec_name(codec), err);
+    if (!codec->has_tables) return refuse_entries(s, err);
     if (s->asked->scan != BSW_SCAN_AUTO)
         return bsw_fail(err, BSW_ERROR_USAGE, "--scan %s: codec %s is scanned by tables: auto",
                         bsw_scan_name(s->asked->scan), bsw_codec_name(codec));
@@ -70,8 +160,7 @@ static enum bsw_status settle_table(const struct settling *s, struct bsw_error *
                         bsw_codec_name(codec));
     s->out->scan = BSW_SCAN_TABLES;
     s->out->table = bsw_table_chosen(s->asked->table);
-    return bsw_selection_settle(&s->asked->entries, s->manifest, s->index, s->asked->table != 0,
-                                &s->out->selection, err);
+    return settle_entries(s, err);
 }
 
 // Where keys are exact values, nothing is left to refine.
@@ -192,7 +281,7 @@ static int is_as_calibrated(const struct settling *s)
 {
     uint32_t usual = 0;
     if (bsw_codec_query_bits(s->manifest, s->index, 0, &usual, NULL) != BSW_OK) return 0;
-    return (s->asked->is_refined || s->manifest->codec->table->has_exact_keys) &&
+    return (s->asked->refine == BSW_REFINE_EXACT || s->manifest->codec->table->has_exact_keys) &&
            s->out->query_bits >= usual &&
            s->out->table == bsw_table_chosen(BSW_TABLE_CHOICE_AUTO) && !s->out->selection.is_on;
 }
@@ -299,9 +388,10 @@ static enum bsw_status settle_probe(const struct settling *s, struct bsw_error *
     if (asked->probe > lists && !is_all)
         return bsw_fail(err, BSW_ERROR_USAGE, "--probe %llu: %s has %u lists",
                         (unsigned long long)asked->probe, s->index, lists);
-    if (asked->probe_ratio > 0 && s->manifest->metric == BSW_METRIC_IP)
+    if (asked->probe_ratio > 0 && !bsw_metrics[s->manifest->metric].has_distances)
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--probe-ratio compares distances, and metric ip has none; give --probe N");
+                        "--probe-ratio compares distances, and metric %s has none; give --probe N",
+                        bsw_metric_name(s->manifest->metric));
     uint32_t probe = is_all             ? lists
                      : asked->probe > 0 ? (uint32_t)asked->probe
                                         : bsw_search_most_probe(s->manifest);
@@ -355,7 +445,7 @@ enum bsw_status bsw_search_settle(const struct bsw_search_request *request,
     const struct settling settling = {request, manifest, index, out};
     *out =
         (struct bsw_search_settings){.k = request->k,
-                                     .is_exact = request->is_refined,
+                                     .is_exact = request->refine == BSW_REFINE_EXACT,
                                      .is_ladder = bsw_search_is_ladder(request->merge, num_ranks),
                                      .level = request->level,
                                      .num_threads = request->num_threads};
@@ -368,111 +458,73 @@ enum bsw_status bsw_search_settle(const struct bsw_search_request *request,
     return BSW_OK;
 }
 
-// ---- entries of tables --------------------------------------------------------------------------
+// ---- the table of recalls -----------------------------------------------------------------------
 
-#define MOST_SCALE 1e9
-
-static const char *const modes[] = {"H", "M", "L"};
-static const char *const kinds[] = {"dynamic", "small", "large", "nearest"};
-
-const char *bsw_selection_mode_name(enum bsw_selection_mode mode)
+double bsw_recall_cost(const struct bsw_calibration *table,
+                       const struct bsw_calibration_entry *entry, double oversample)
 {
-    return modes[mode];
+    double rows = entry->rows_a_query;
+    if (entry->scan_dims > 0)
+        rows *= (double)(entry->scan_dims + BSW_ROW_DIMS) / (table->padded_dims + BSW_ROW_DIMS);
+    return rows + (double)BSW_REFINED_ROWS * table->k * oversample;
 }
 
-const char *bsw_radii_kind_name(enum bsw_radii_kind kind)
+const struct bsw_calibration_entry *bsw_recall_cheapest(const struct bsw_calibration *table,
+                                                        double recall, double oversample)
 {
-    return kinds[kind];
+    const struct bsw_calibration_entry *best = NULL;
+    double least = 0;
+    for (uint32_t i = 0; i < table->num_entries; i++) {
+        const struct bsw_calibration_entry *entry = &table->entries[i];
+        double cost =
+            bsw_recall_cost(table, entry, oversample > 0 ? oversample : entry->oversample);
+        if (entry->recall < recall || (oversample > 0 && entry->oversample > oversample)) continue;
+        if (best && cost >= least) continue;
+        best = entry;
+        least = cost;
+    }
+    return best;
 }
 
-const char *bsw_selection_miss_name(const struct bsw_selection_settings *settings)
+static int order(double a, double b)
 {
-    return settings->is_miss_infinite ? "inf" : settings->is_miss_mean ? "mean" : "bound";
+    return (a > b) - (a < b);
 }
 
-enum bsw_status bsw_radius_scale_parse(const char *text, double *out, struct bsw_error *err)
+// By cost; of equals the better first, then what looks at less.
+static int compare(const struct bsw_calibration *table, const struct bsw_calibration_entry *x,
+                   const struct bsw_calibration_entry *y)
 {
-    *out = INFINITY;
-    if (strcmp(text, "inf") == 0) return BSW_OK;
-    BSW_TRY(bsw_number_parse("--radius-scale", text, out, err));
-    if (*out > 1e-9 && *out <= MOST_SCALE) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--radius-scale %s: a positive number up to 1e9, or inf",
-                    text);
+    int by =
+        order(bsw_recall_cost(table, x, x->oversample), bsw_recall_cost(table, y, y->oversample));
+    if (by == 0) by = order(y->recall, x->recall);
+    if (by == 0) by = order(x->oversample, y->oversample);
+    if (by == 0) by = order(x->ratio, y->ratio);
+    if (by == 0) by = order(x->probe, y->probe);
+    return by != 0 ? by : order(x->scan_dims, y->scan_dims);
 }
 
-// The first option that only --entries radius has, or NULL.
-static const char *what_needs_radius(const struct bsw_selection_request *asked)
+static void sort(struct bsw_calibration *table)
 {
-    return asked->radius_scale != 0 ? "radius-scale"
-           : asked->mode[0]         ? "mode"
-           : asked->miss[0]         ? "miss"
-           : asked->radii[0]        ? "radii"
-           : asked->finder[0]       ? "entries-by"
-           : asked->has_hit_time    ? "hit-time"
-                                    : NULL;
+    for (uint32_t i = 1; i < table->num_entries; i++) { // few
+        const struct bsw_calibration_entry entry = table->entries[i];
+        uint32_t place = i;
+        for (; place > 0 && compare(table, &table->entries[place - 1], &entry) > 0; place--)
+            table->entries[place] = table->entries[place - 1];
+        table->entries[place] = entry;
+    }
 }
 
-static int place_of(const char *name, const char *const *names, int num)
+void bsw_recall_front(struct bsw_calibration *table)
 {
-    int place = num - 1;
-    while (place > 0 && strcmp(name, names[place]) != 0) place--;
-    return place;
-}
-
-enum bsw_status bsw_selection_refuse(const struct bsw_selection_request *asked, const char *codec,
-                                     struct bsw_error *err)
-{
-    const char *option = asked->choice == BSW_ENTRIES_RADIUS ? "entries" : what_needs_radius(asked);
-    if (!option) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--%s: codec %s has no entries, pq has", option, codec);
-}
-
-static enum bsw_status check_miss(const struct bsw_selection_settings *settings,
-                                  enum bsw_metric metric, struct bsw_error *err)
-{
-    if (settings->radii == BSW_RADII_NEAREST && metric != BSW_METRIC_L2)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--radii nearest is for l2, the index is of %s",
-                        bsw_metric_name(metric));
-    if (settings->is_miss_mean && settings->radii != BSW_RADII_NEAREST)
-        return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--miss mean is for --radii nearest: it has what entries outside are");
-    if ((settings->is_miss_infinite || settings->is_miss_mean) && settings->mode != BSW_SELECTION_H)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--miss %s is for --mode H: M and L count",
-                        bsw_selection_miss_name(settings));
-    return BSW_OK;
-}
-
-enum bsw_status bsw_selection_settle(const struct bsw_selection_request *asked,
-                                     const struct bsw_manifest *manifest, const char *index,
-                                     int has_table, struct bsw_selection_settings *out,
-                                     struct bsw_error *err)
-{
-    const char *option = what_needs_radius(asked);
-    *out = (struct bsw_selection_settings){0};
-    if (asked->choice == BSW_ENTRIES_ALL && option)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--%s is for --entries radius", option);
-    if (asked->choice == BSW_ENTRIES_ALL) return BSW_OK;
-    if (has_table)
-        return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--table is for --entries all: with radius tables are of float32");
-    if (!manifest->codec->table->product(manifest)->radii)
-        return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--entries radius: %s has no radii; encode --entries radius makes some",
-                        index);
-    *out = (struct bsw_selection_settings){
-        .is_on = 1,
-        .mode = (enum bsw_selection_mode)place_of(asked->mode, modes, 3),
-        .scale = asked->radius_scale != 0 ? (float)asked->radius_scale : 1.0f,
-        .is_miss_infinite = strcmp(asked->miss, "inf") == 0,
-        .is_miss_mean = strcmp(asked->miss, "mean") == 0,
-        .radii = (enum bsw_radii_kind)place_of(asked->radii, kinds, 4),
-        .has_hit_time = asked->has_hit_time};
-    BSW_TRY(check_miss(out, manifest->metric, err));
-    BSW_TRY(bsw_entry_finder_get(asked->finder[0] ? asked->finder : "auto", &out->finder, err));
-    if (out->has_hit_time && out->finder->looks_at_all)
-        return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--hit-time: %s traces no rays, so it has no times of hits; take "
-                        "--entries-by embree or vulkan",
-                        out->finder->name);
-    return BSW_OK;
+    uint32_t kept = 0;
+    sort(table);
+    for (uint32_t i = 0; i < table->num_entries; i++) {
+        const struct bsw_calibration_entry *entry = &table->entries[i];
+        if (kept > 0 && entry->recall <= table->entries[kept - 1].recall) continue;
+        // What nobody can ask for gives way to what follows.
+        if (kept > 0 && table->entries[kept - 1].recall < BSW_LEAST_RECALL) kept--;
+        table->entries[kept++] = *entry;
+    }
+    table->num_entries = kept;
 }

@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 #include "common/base/number_parse.h"
+#include "common/files/calibration.h"
 #include "common/files/index_manifest.h"
+#include "coordinator/job/option_table.h"
 #include "shard/shard_service.h"
 
 #define BSW_SEARCH_MAX_K 10000
@@ -31,25 +33,29 @@ enum bsw_search_merge { BSW_MERGE_AUTO, BSW_MERGE_GATHER, BSW_MERGE_LADDER, BSW_
 
 #define BSW_SELECT_NAMES "threshold|histogram|queue"
 const char *bsw_search_select_name(enum bsw_search_select select);
-// THRESHOLD for a name of none.
-enum bsw_search_select bsw_search_select_of(const char *name);
 #define BSW_HOST_MERGE_NAMES "auto|gather|ladder"
 #define BSW_MERGE_NAMES      BSW_HOST_MERGE_NAMES "|exchange"
 
 // Which entries a query's tables have: all, or those within a radius.
 enum bsw_entries_choice { BSW_ENTRIES_ALL, BSW_ENTRIES_RADIUS };
 #define BSW_ENTRIES_CHOICES "all|radius"
+#define BSW_MISS_CHOICES    "bound|inf|mean"
 
-// Used with BSW_ENTRIES_RADIUS. 0 and "" mean the default: the first word, scale 1.
+// Used with BSW_ENTRIES_RADIUS. 0 means that nothing was said, and then scale 1 or the first word;
+// words count from 1 on.
 struct bsw_selection_request {
     enum bsw_entries_choice choice;
     double radius_scale; // infinity too
-    char mode[2];        // "H", "M", "L"
-    char miss[8];        // "bound", "inf", "mean"
-    char radii[8];       // "dynamic", "small", "large", "nearest"
-    char finder[8];      // entries_within.h: "auto" and others
+    unsigned mode;       // of BSW_SELECTION_MODES
+    unsigned miss;       // of BSW_MISS_CHOICES
+    unsigned radii;      // of BSW_RADII_KINDS
+    unsigned finder;     // of BSW_ENTRY_FINDER_CHOICES
     int has_hit_time;    // entries_within.h
 };
+
+// By exact values; codec raw has nothing to refine.
+enum bsw_search_refine { BSW_REFINE_EXACT, BSW_REFINE_NONE };
+#define BSW_REFINE_NAMES "exact|none"
 
 // The same on all ranks but for level and num_threads.
 struct bsw_search_request {
@@ -58,7 +64,7 @@ struct bsw_search_request {
     // 1 .. 10000; candidates to refine, times k. 0: of the index's table, where that says what is
     // looked at, else BSW_SEARCH_OVERSAMPLE.
     double oversample;
-    int is_refined; // by exact values; codec raw has nothing to refine
+    enum bsw_search_refine refine;
     enum bsw_scan_kind scan;
     enum bsw_table_choice table;          // of codes that have tables
     struct bsw_selection_request entries; // of codes with radii
@@ -104,25 +110,35 @@ const char *bsw_search_merge_name(const struct bsw_search_settings *settings);
 // oversample 1 or more.
 uint64_t bsw_search_keep(uint64_t k, double oversample, uint64_t num_rows);
 
-// ---- entries of tables --------------------------------------------------------------------------
-
-// --entries and what belongs to it, made valid.
-
-// Settles the request for an index whose codes have tables; has_table: --table was given. An
-// impossible request is BSW_ERROR_USAGE in one line that names the option.
-enum bsw_status bsw_selection_settle(const struct bsw_selection_request *asked,
-                                     const struct bsw_manifest *manifest, const char *index,
-                                     int has_table, struct bsw_selection_settings *out,
-                                     struct bsw_error *err);
-// For codes without tables: anything asked for is BSW_ERROR_USAGE.
-enum bsw_status bsw_selection_refuse(const struct bsw_selection_request *asked, const char *codec,
-                                     struct bsw_error *err);
-
-// "0.5", "inf" to a scale of radii.
-enum bsw_status bsw_radius_scale_parse(const char *text, double *out, struct bsw_error *err);
-
-const char *bsw_selection_mode_name(enum bsw_selection_mode mode);
-const char *bsw_radii_kind_name(enum bsw_radii_kind kind);
+const char *bsw_selection_finder_name(const struct bsw_selection_request *asked,
+                                      char word[BSW_WORD_BYTES]);
 const char *bsw_selection_miss_name(const struct bsw_selection_settings *settings); // of --miss
+
+// ---- the table of recalls -----------------------------------------------------------------------
+
+// Which searches of lists are worth their work, by the table of recalls that an index has.
+//
+// Work is counted in rows: those that a query looks at, and for each candidate that gets an exact
+// value as many as take about its time, BSW_REFINED_ROWS. What is done for a row besides products
+// takes the time of BSW_ROW_DIMS of its dimensions, so that a row of which only the first are
+// looked at is a part of one. These hold for every codec and machine: choices are the same on all.
+
+#define BSW_REFINED_ROWS 64
+#define BSW_ROW_DIMS     32
+
+// What a search by this entry of the table costs, with its own oversample or another.
+double bsw_recall_cost(const struct bsw_calibration *table,
+                       const struct bsw_calibration_entry *entry, double oversample);
+
+// The entry of least cost that reaches `recall`, the first of equals; NULL: there is none.
+// oversample 0: each entry with its own; else with the one given, and only entries that need no
+// more count.
+const struct bsw_calibration_entry *bsw_recall_cheapest(const struct bsw_calibration *table,
+                                                        double recall, double oversample);
+
+// Takes out what is not worth its work, and sorts the rest as struct bsw_calibration wants them:
+// an entry stays if all others that find as much cost more, and if it reaches BSW_LEAST_RECALL or
+// none does. num_entries may become less.
+void bsw_recall_front(struct bsw_calibration *table);
 
 #endif

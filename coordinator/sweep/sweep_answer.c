@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/sweep/sweep_answer.h"
+#include "coordinator/sweep/sweep_report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,8 +105,9 @@ static void print_selection(FILE *out, const json_t *row, const struct bsw_sweep
     if (strcmp(select, "threshold") == 0) return;
     fprintf(out, " --select %s", select);
     if (strcmp(select, "queue") == 0)
-        fprintf(out, " --items %llu --queue-length %llu", (unsigned long long)settings->queue.items,
-                (unsigned long long)settings->queue.length);
+        fprintf(out, " --items %llu --queue-length %llu",
+                (unsigned long long)settings->searches.queue.items,
+                (unsigned long long)settings->searches.queue.length);
     else
         fprintf(out, " --extra-distance %.15g --max-candidates %.15g",
                 number_of(row, "extra_distance"), number_of(row, "candidates"));
@@ -129,7 +130,7 @@ static void print_search(FILE *out, const json_t *row, const struct bsw_sweep_se
     fprintf(out, "bitsweep search --index index-%s", text_of(row, "index_name"));
     print_option(out, "queries", settings->queries);
     print_range(out, "query-rows", settings->query_rows);
-    if (settings->exclude_self) fputs(" --exclude-self", out);
+    if (settings->searches.exclude_self) fputs(" --exclude-self", out);
     fprintf(out, " --k %.15g", number_of(row, "count"));
     if (!table->has_exact_keys) fprintf(out, " --oversample %.15g", number_of(row, "oversample"));
     if (!table->has_exact_keys && !table->has_model && !codec->has_bytes && !codec->has_tables)
@@ -139,7 +140,7 @@ static void print_search(FILE *out, const json_t *row, const struct bsw_sweep_se
     if (probe > 0) fprintf(out, " --probe %.15g", probe);
     if (ratio > 0) fprintf(out, " --probe-ratio %.15g", ratio);
     if (number_of(row, "lists") > 0 && probe == 0 && ratio == 0) fputs(" --probe all", out);
-    fprintf(out, " --batch %llu --out result", (unsigned long long)settings->batch);
+    fprintf(out, " --batch %llu --out result", (unsigned long long)settings->searches.batch);
 }
 
 // What is printed, as a string; NULL: no memory.

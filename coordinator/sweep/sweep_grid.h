@@ -68,8 +68,8 @@ struct bsw_sweep_point {
 // What a point must fit.
 struct bsw_sweep_limits {
     uint64_t num_rows, truth_k; // truth_k: neighbours a query that the ground truth has
-    int is_cosine, is_ip;       // the metric; neither: l2
-    int is_integer;             // rows are uint8 or int8
+    enum bsw_metric metric;
+    int is_integer; // rows are uint8 or int8
     // From the rbe model that is given; 0: one is learned for every number of bits.
     double model_bits;
     uint32_t model_query_bits;
@@ -98,5 +98,29 @@ enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_
                                        const struct bsw_sweep_limits *limits,
                                        struct bsw_sweep_points *out, struct bsw_error *err);
 void bsw_sweep_points_deinit(struct bsw_sweep_points *points);
+
+// ---- plans --------------------------------------------------------------------------------------
+
+// A plan of a sweep: a text file with a grid a line, for points that no single grid has.
+//
+//   # what to compare                                   a comment; empty lines are skipped, too
+//   codec=saq bits=2,3 oversample=1,5                   the values that --codec, --bits, ... take
+//   codec=xfbq bits=2 select=histogram extra-distance=0,40
+//
+// What a line does not name has the values of the command line, or their defaults.
+
+enum { BSW_SWEEP_PLAN_MAX_BYTES = 1 << 20 };
+
+// *grids: [*num_grids], at least one; the caller's to bsw_free, after an error too. What is wrong
+// in the file is BSW_ERROR_BAD_DATA naming it and the line.
+enum bsw_status bsw_sweep_plan_read(const char *path, const struct bsw_sweep_grid *defaults,
+                                    struct bsw_sweep_grid **grids, size_t *num_grids,
+                                    struct bsw_error *err);
+
+// The same from text, which ends with a 0 and is cut into words. name: for messages.
+enum bsw_status bsw_sweep_plan_parse(const char *name, char *text,
+                                     const struct bsw_sweep_grid *defaults,
+                                     struct bsw_sweep_grid **grids, size_t *num_grids,
+                                     struct bsw_error *err);
 
 #endif

@@ -9,13 +9,10 @@
 #include "common/job/stop_signal.h"
 #include "common/rows/vectors.h"
 #include "coordinator/job/command_files.h"
-#include "coordinator/job/metric_choice.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/job/sidecar.h"
 #include "coordinator/sweep/sweep_folder.h"
-#include "coordinator/sweep/sweep_journal.h"
-#include "coordinator/sweep/sweep_pace.h"
-#include "coordinator/sweep/sweep_plan.h"
+#include "coordinator/sweep/sweep_grid.h"
 #include "coordinator/sweep/sweep_point.h"
 #include "coordinator/sweep/sweep_report.h"
 #include "kernels/rbe/rbe_model_file.h"
@@ -90,9 +87,8 @@ static enum bsw_status describe_vectors(struct sweep_job *job, bsw_vectors *base
     BSW_TRY(bsw_metric_choose(s->metric, base, queries, &run->metric, err));
     BSW_TRY(bsw_query_digest(queries, &job->queries_digest, err));
     job->num_rows = job->limits.num_rows = bsw_vectors_num_rows(base);
-    if (s->exclude_self) job->limits.num_rows--; // that an answer may have
-    job->limits.is_cosine = run->metric == BSW_METRIC_COSINE;
-    job->limits.is_ip = run->metric == BSW_METRIC_IP;
+    if (s->searches.exclude_self) job->limits.num_rows--; // that an answer may have
+    job->limits.metric = run->metric;
     job->limits.is_integer =
         bsw_vectors_type(base) == BSW_VECTOR_UINT8 || bsw_vectors_type(base) == BSW_VECTOR_INT8;
     run->num_queries = bsw_vectors_num_rows(queries);
@@ -120,7 +116,7 @@ static enum bsw_status check_truth(const struct sweep_job *job, struct bsw_error
     const struct bsw_sidecar searches = {.metric = bsw_metric_name(job->run.metric),
                                          .rows = job->num_rows,
                                          .first_row = job->settings->rows.first,
-                                         .is_self_excluded = job->settings->exclude_self,
+                                         .is_self_excluded = job->settings->searches.exclude_self,
                                          .has_first_query = 1,
                                          .first_query = job->settings->query_rows.first,
                                          .queries_digest = job->queries_digest};
@@ -187,14 +183,14 @@ static void add_fields(struct sweep_job *job)
     bsw_journal_field_text(fields, "residual", residuals[s->residuals]);
     add_range(fields, "rows", s->rows);
     add_range(fields, "query-rows", s->query_rows);
-    if (s->exclude_self) bsw_journal_field_text(fields, "exclude-self", "yes");
+    if (s->searches.exclude_self) bsw_journal_field_text(fields, "exclude-self", "yes");
     bsw_journal_field_count(fields, "shards", s->shards);
     bsw_journal_field_count(fields, "subspaces", s->parts);
     bsw_journal_field_count(fields, "repeat", s->repeat);
     bsw_journal_field_number(fields, "measure", s->least_seconds);
-    bsw_journal_field_count(fields, "batch", s->batch);
-    bsw_journal_field_count(fields, "items", s->queue.items);
-    bsw_journal_field_count(fields, "queue-length", s->queue.length);
+    bsw_journal_field_count(fields, "batch", s->searches.batch);
+    bsw_journal_field_count(fields, "items", s->searches.queue.items);
+    bsw_journal_field_count(fields, "queue-length", s->searches.queue.length);
 }
 
 static enum bsw_status check_files(const struct sweep_job *job, struct bsw_error *err)
@@ -213,6 +209,7 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
 {
     const struct bsw_sweep_settings *s = job->settings;
     struct bsw_sweep_points *points = &job->outcome->points;
+    char finder[BSW_WORD_BYTES];
     BSW_TRY(bsw_sweep_targets_parse(s->targets, &job->targets, err));
     BSW_TRY(read_grids(job, err));
     BSW_TRY(open_vectors(job, err));
@@ -233,9 +230,11 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
                                     job->max_k, err));
     if (job->run.has_radii)
         bsw_journal_field_text(&job->fields, "entries", "radius");
-    else if (s->has_hit_time)
+    else if (s->searches.entries.has_hit_time)
         return bsw_fail(err, BSW_ERROR_USAGE, "--hit-time is for --entries radius");
-    if (s->has_hit_time) bsw_journal_field_text(&job->fields, "hit-time", s->entries_by);
+    if (s->searches.entries.has_hit_time)
+        bsw_journal_field_text(&job->fields, "hit-time",
+                               bsw_selection_finder_name(&s->searches.entries, finder));
     return bsw_sweep_journal_open(&job->journal, job->run.folder, s->folder, s->force, s->resume,
                                   &job->fields, err);
 }
@@ -411,4 +410,55 @@ enum bsw_status bsw_sweep_job_run(const struct bsw_sweep_settings *settings,
                             .lock = -1};
     *outcome = (struct bsw_sweep_outcome){0};
     return transport->rank == 0 ? lead(&job, err) : bsw_sweep_follow(&job.run.team, err);
+}
+
+// ---- how far it is ------------------------------------------------------------------------------
+
+// Between two lines of a log, as progress.h has it.
+#define LOG_SECONDS 10.0
+
+void bsw_sweep_pace_begin(struct bsw_sweep_pace *pace, struct bsw_progress *progress,
+                          size_t num_points)
+{
+    *pace = (struct bsw_sweep_pace){
+        .progress = progress, .num_points = num_points, .last_shown = bsw_clock_seconds()};
+    if (progress) bsw_progress_init(progress, "sweep", "points", num_points, progress->is_shown);
+}
+
+static void print_time(double seconds, char *text, size_t bytes)
+{
+    if (seconds < 90)
+        snprintf(text, bytes, ", about %.0f s left", seconds < 1 ? 1 : seconds);
+    else if (seconds < 90 * 60)
+        snprintf(text, bytes, ", about %.0f min left", seconds / 60);
+    else
+        snprintf(text, bytes, ", about %.0f h left", seconds / 3600);
+}
+
+void bsw_sweep_pace_text(const struct bsw_sweep_pace *pace, const struct bsw_sweep_place *place,
+                         char text[BSW_SWEEP_PACE_BYTES])
+{
+    int length =
+        snprintf(text, BSW_SWEEP_PACE_BYTES, "point %zu of %zu, %sindex %.200s", place->point,
+                 pace->num_points, place->is_made ? "making " : "", place->index);
+    if (pace->num_measured == 0 || (place->indexes_left > 0 && pace->num_indexes == 0)) return;
+    double seconds = pace->point_seconds / (double)pace->num_measured * (double)place->points_left;
+    if (place->indexes_left > 0)
+        seconds += pace->index_seconds / (double)pace->num_indexes * (double)place->indexes_left;
+    print_time(seconds, text + length, (size_t)(BSW_SWEEP_PACE_BYTES - length));
+}
+
+int bsw_sweep_pace_is_due(const struct bsw_sweep_pace *pace)
+{
+    if (!pace->progress || !pace->progress->is_shown) return 0;
+    return pace->progress->is_terminal || bsw_clock_seconds() - pace->last_shown >= LOG_SECONDS;
+}
+
+void bsw_sweep_pace_show(struct bsw_sweep_pace *pace, const struct bsw_sweep_place *place)
+{
+    char text[BSW_SWEEP_PACE_BYTES];
+    if (!bsw_sweep_pace_is_due(pace)) return;
+    pace->last_shown = bsw_clock_seconds();
+    bsw_sweep_pace_text(pace, place, text);
+    bsw_progress_note(pace->progress, text);
 }

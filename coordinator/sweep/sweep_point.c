@@ -2,9 +2,11 @@
 #include "coordinator/sweep/sweep_point.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "coordinator/job/option_table.h"
 #include "coordinator/train/train.h"
 #include "shard/codecs/codec.h"
 
@@ -186,33 +188,38 @@ static int has_query_bits(const struct bsw_sweep_point *point)
     return !codec->has_bytes && !codec->has_tables;
 }
 
+static unsigned place_of(const char *word, const char *words)
+{
+    unsigned place = 0;
+    bsw_setting_choice("", words, word, &place, NULL);
+    return place;
+}
+
 static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
                                             const struct bsw_sweep_point *point, enum what what)
 {
+    const struct bsw_search_request *shared = &run->team.settings->searches;
     struct bsw_search_request request = {
         .k = what == ANSWER ? point->k : point->candidates,
         .query_bits = has_query_bits(point) ? point->query_bits : 0,
         .oversample = what == ANSWER ? point->oversample : 1,
-        .is_refined = what == ANSWER,
-        .select =
-            what == CANDIDATES_BY_CODE ? BSW_SELECT_THRESHOLD : bsw_search_select_of(point->select),
-        .exclude_self = run->team.settings->exclude_self,
-        .batch = run->team.settings->batch};
+        .refine = what == ANSWER ? BSW_REFINE_EXACT : BSW_REFINE_NONE,
+        .exclude_self = shared->exclude_self,
+        .batch = shared->batch};
     if (what != CANDIDATES_BY_CODE) {
+        request.select = (enum bsw_search_select)place_of(point->select, BSW_SELECT_NAMES);
         request.table = point->table;
         request.entries.choice = point->entries;
         request.entries.radius_scale = point->radius_scale;
-        snprintf(request.entries.mode, sizeof request.entries.mode, "%s", point->mode);
         if (point->entries == BSW_ENTRIES_RADIUS) {
-            const struct bsw_sweep_settings *settings = run->team.settings;
-            snprintf(request.entries.finder, sizeof request.entries.finder, "%s",
-                     settings->entries_by);
-            request.entries.has_hit_time = settings->has_hit_time;
+            request.entries.mode = 1 + place_of(point->mode, BSW_SELECTION_MODES);
+            request.entries.finder = shared->entries.finder;
+            request.entries.has_hit_time = shared->entries.has_hit_time;
         }
         request.probe = point->probe;
         request.probe_ratio = point->probe_ratio;
     }
-    if (request.select == BSW_SELECT_QUEUE) request.queue = run->team.settings->queue;
+    if (request.select == BSW_SELECT_QUEUE) request.queue = shared->queue;
     if (request.select == BSW_SELECT_HISTOGRAM) {
         request.extra_distance = point->extra_distance;
         request.histogram_k = point->k;
@@ -383,10 +390,10 @@ static uint64_t count_own(const struct bsw_sweep_run *run)
 {
     const struct bsw_results *answers = &run->found.answers;
     uint64_t count = 0;
-    if (run->metric == BSW_METRIC_IP || !answers->values) return 0;
+    if (!bsw_metrics[run->metric].has_distances || !answers->values) return 0;
     for (uint64_t q = 0; q < answers->num_queries; q++) {
         float value = answers->values[q * answers->k];
-        count += run->metric == BSW_METRIC_L2 ? value == 0 : value >= 1 - 1e-6f;
+        count += bsw_metrics[run->metric].is_distance ? value == 0 : value >= 1 - 1e-6f;
     }
     return count;
 }
@@ -418,4 +425,101 @@ enum bsw_status bsw_sweep_measure(struct bsw_sweep_run *run, const struct bsw_sw
     add_measures(run, point, index, made);
     *row = made;
     return BSW_OK;
+}
+
+// ---- recalls ------------------------------------------------------------------------------------
+
+// Queries whose answers show whether a ground truth is one.
+#define CHECKED_QUERIES 1000
+
+enum bsw_status bsw_sweep_judge_open(struct bsw_evaluation *judge, const char *path,
+                                     const struct bsw_sweep_settings *s, uint64_t num_queries,
+                                     enum bsw_metric metric, struct bsw_error *err)
+{
+    const struct bsw_results *truth = &judge->truth;
+    *judge = (struct bsw_evaluation){.ties = s->counts_ties ? BSW_TIES_EXACT : BSW_TIES_NONE};
+    BSW_TRY(bsw_results_read(path, &judge->truth, err));
+    if (s->counts_ties)
+        BSW_TRY(bsw_exact_pairs_open(&judge->pairs, s->base, s->queries, s->query_rows, metric,
+                                     s->level, err));
+    if (truth->num_queries != num_queries)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %llu queries, the sweep has %llu", path,
+                        (unsigned long long)truth->num_queries, (unsigned long long)num_queries);
+    return s->counts_ties ? bsw_exact_pairs_check(&judge->pairs, path, truth, err) : BSW_OK;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+enum bsw_status bsw_sweep_judge_ids(const char *path, const char *base, uint64_t first_row,
+                                    uint64_t num_rows, uint64_t k, struct bsw_error *err)
+{
+    struct bsw_results truth = {0};
+    enum bsw_status status = bsw_results_read(path, &truth, err);
+    for (uint64_t q = 0; status == BSW_OK && q < truth.num_queries; q++) {
+        int64_t *ids = truth.ids + q * truth.k, last;
+        unsigned long long query = q;
+        qsort(ids, (size_t)k, sizeof *ids, compare_ids);
+        last = ids[k - 1];
+        if (ids[0] < 0)
+            status =
+                bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: query %llu has fewer than %llu neighbours",
+                         path, query, (unsigned long long)k);
+        else if ((uint64_t)last >= first_row + num_rows)
+            status = bsw_fail(err, BSW_ERROR_BAD_DATA,
+                              "%s: query %llu has id %lld, %s has %llu rows", path, query,
+                              (long long)last, base, (unsigned long long)(first_row + num_rows));
+        else if ((uint64_t)ids[0] < first_row)
+            status = bsw_fail(err, BSW_ERROR_BAD_DATA,
+                              "%s: query %llu has id %lld, --rows begins at %llu", path, query,
+                              (long long)ids[0], (unsigned long long)first_row);
+        for (uint64_t i = 1; status == BSW_OK && i < k; i++) {
+            if (ids[i] == ids[i - 1])
+                status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: query %llu has id %lld twice", path,
+                                  query, (long long)ids[i]);
+        }
+    }
+    bsw_results_deinit(&truth);
+    return status;
+}
+
+enum bsw_status bsw_sweep_judge_check(struct bsw_evaluation *judge, const char *path,
+                                      const struct bsw_sweep_settings *s, enum bsw_metric metric,
+                                      const struct bsw_results *answers, uint64_t k,
+                                      uint64_t *num_nearer, struct bsw_error *err)
+{
+    const enum bsw_tie_values ties = judge->ties;
+    if (!judge->pairs.base)
+        BSW_TRY(bsw_exact_pairs_open(&judge->pairs, s->base, s->queries, s->query_rows, metric,
+                                     s->level, err));
+    judge->results = *answers; // for the call
+    if (judge->results.num_queries > CHECKED_QUERIES) judge->results.num_queries = CHECKED_QUERIES;
+    uint64_t num_places = judge->results.num_queries * k;
+    judge->ties = BSW_TIES_EXACT;
+    enum bsw_status status = bsw_evaluation_count(judge, k, err);
+    judge->ties = ties;
+    judge->results = (struct bsw_results){0};
+    *num_nearer = judge->recall.num_nearer;
+    if (status != BSW_OK || *num_nearer * 100 <= num_places) return status;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                    "%s: a search finds %llu rows that are nearer than its neighbours, at %llu "
+                    "places: it is of other rows, another metric or other ids",
+                    path, (unsigned long long)*num_nearer, (unsigned long long)num_places);
+}
+
+enum bsw_status bsw_sweep_judge_recall(struct bsw_evaluation *judge,
+                                       const struct bsw_results *answers, uint64_t k, double *out,
+                                       struct bsw_error *err)
+{
+    const struct bsw_recall *recall = &judge->recall;
+    judge->results = *answers; // for the call
+    enum bsw_status status = bsw_evaluation_count(judge, k, err);
+    judge->results = (struct bsw_results){0};
+    if (status == BSW_OK)
+        *out = (judge->ties == BSW_TIES_NONE ? bsw_recall_by_ids : bsw_recall_with_ties)(
+            recall, bsw_recall_widest(recall));
+    return status;
 }

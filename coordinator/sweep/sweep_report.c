@@ -61,8 +61,9 @@ static json_t *describe_job(const struct bsw_sweep_report *r)
         s->groundtruth ? text_of(run->truth) : json_string("computed"), "nearer_rows",
         (json_int_t)run->num_nearer, "queries_in_corpus", (json_int_t)run->num_own, "recall_counts",
         bsw_sweep_recall_counts(run), "model", text_of(s->model ? s->model : "learned"), "shards",
-        (json_int_t)s->shards, "repeat", (json_int_t)s->repeat, "batch", (json_int_t)s->batch,
-        "items", (json_int_t)s->queue.items, "queue_length", (json_int_t)s->queue.length);
+        (json_int_t)s->shards, "repeat", (json_int_t)s->repeat, "batch",
+        (json_int_t)s->searches.batch, "items", (json_int_t)s->searches.queue.items, "queue_length",
+        (json_int_t)s->searches.queue.length);
 }
 
 static json_t *describe(const struct bsw_sweep_report *r)

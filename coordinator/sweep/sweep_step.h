@@ -9,7 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/thread_pinning.h"
 #include "coordinator/encode/encode_index.h"
-#include "coordinator/job/answer_sink.h"
+#include "coordinator/job/job_events.h"
 #include "coordinator/search/search.h"
 #include "coordinator/sweep/sweep_grid.h"
 
@@ -17,21 +17,18 @@
 struct bsw_sweep_settings {
     const char *base, *queries, *folder;
     struct bsw_row_range rows, query_rows;
-    int exclude_self;                     // row i is not in the answer of query i
+    struct bsw_search_request searches;   // what all searches share: batch, queues and the like
     const char *groundtruth;              // NULL: computed
     const char *metric;                   // NULL: as the files say
     const char *model;                    // of codec rbe; NULL: learned from the base
     const char *axes[BSW_SWEEP_NUM_AXES]; // lists of values
     const char *plan;                     // a file with more than one grid, or NULL
-    const char *targets;                  // recalls to answer for: sweep_answer.h
+    const char *targets;                  // recalls to answer for: sweep_report.h
     const char *device;
     enum bsw_residuals residuals; // of indexes with lists
-    uint64_t shards, repeat, batch;
-    double least_seconds;   // of timed passes together, beyond repeat: search.h
-    uint64_t parts;         // of codec pq; 0: the usual
-    const char *entries_by; // of points with a radius: entries_within.h
-    int has_hit_time;
-    struct bsw_queue_options queue;
+    uint64_t shards, repeat;
+    double least_seconds; // of timed passes together, beyond repeat: search.h
+    uint64_t parts;       // of codec pq; 0: the usual
     int counts_ties, force, resume;
     enum bsw_cpu_level level;
     const char *level_text;

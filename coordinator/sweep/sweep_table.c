@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "coordinator/sweep/sweep_table.h"
+#include "coordinator/sweep/sweep_report.h"
 
 #include <math.h>
 #include <stdio.h>

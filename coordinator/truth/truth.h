@@ -16,7 +16,6 @@
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
-#include "coordinator/job/answer_sink.h"
 #include "coordinator/job/device_choice.h"
 #include "coordinator/job/job_events.h"
 

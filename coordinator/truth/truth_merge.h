@@ -10,7 +10,7 @@
 #include "common/codes/metric.h"
 #include "common/files/result_file.h"
 #include "common/net/transport.h"
-#include "coordinator/job/answer_sink.h"
+#include "coordinator/job/job_events.h"
 #include "kernels/merge/merge.h"
 #include "shard/exact/exact_best.h"
 

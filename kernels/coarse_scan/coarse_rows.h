@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What levels of coarse_scan share: a key, and plain loops that compilers turn into vectors.
+// What levels of coarse_scan share: a key, plain loops that compilers turn into vectors, and those
+// of kernels/lanes.h where a level includes it before.
 #ifndef BITSWEEP_KERNELS_COARSE_ROWS_H
 #define BITSWEEP_KERNELS_COARSE_ROWS_H
 
@@ -46,20 +47,36 @@ static inline void coarse_products(const float *query, const float *rows, size_t
     }
 }
 
-// pick from key `first` on, behind `count` items.
-static inline size_t coarse_pick_from(const float *keys, size_t first, size_t n, float limit,
-                                      uint64_t *items, size_t count)
+#if defined(LANES)
+
+// Bits of 32 keys that are at least the limit. Bits first: a branch for every register would be
+// predicted wrongly for most of those that are picked.
+INLINE uint32_t coarse_reaching(const float *keys, floats least)
 {
-    for (size_t i = first; i < n; i++) {
+    lane_marks reached[WORD];
+    for (size_t k = 0; k < WORD; k++) reached[k] = at_most(least, load(keys + k * LANES));
+    return word_of(reached);
+}
+
+#endif
+
+static inline size_t coarse_pick(const float *keys, size_t n, float limit, uint64_t *items)
+{
+    size_t count = 0, i = 0;
+#if defined(LANES)
+    const floats least = every(limit);
+    for (; i + 32 <= n; i += 32) {
+        for (uint32_t pass = coarse_reaching(keys + i, least); pass; pass &= pass - 1) {
+            size_t at = i + (size_t)__builtin_ctz(pass);
+            items[count++] = bsw_candidate_pack(bsw_score_from_float(keys[at]), (uint32_t)at);
+        }
+    }
+#endif
+    for (; i < n; i++) {
         if (keys[i] >= limit)
             items[count++] = bsw_candidate_pack(bsw_score_from_float(keys[i]), (uint32_t)i);
     }
     return count;
-}
-
-static inline size_t coarse_pick(const float *keys, size_t n, float limit, uint64_t *items)
-{
-    return coarse_pick_from(keys, 0, n, limit, items, 0);
 }
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // coarse_scan on AVX2: vpmaddubsw adds products of two dimensions in 16 bits, and codes and
 // components are so small that those of four fit.
-#include <immintrin.h>
+#include "kernels/lanes.h"
 
 #include "kernels/coarse_scan/coarse_rows.h"
 #include "kernels/matrix_scan/narrow_block_avx2.h"
@@ -173,35 +173,8 @@ static void avx2_keys(const struct bsw_matrix_tile *tile, const struct bsw_matri
     }
 }
 
-// ---- what is near ----
-
-// Bits of 32 keys that are at least the limit. Bits first: a branch for every eight keys would be
-// predicted wrongly for most of those that are picked.
-static inline uint32_t reaching(const float *keys, __m256 least)
-{
-    uint32_t pass = 0;
-    for (unsigned i = 0; i < 32; i += 8) {
-        __m256 reach = _mm256_cmp_ps(_mm256_load_ps(keys + i), least, _CMP_GE_OQ);
-        pass |= (uint32_t)_mm256_movemask_ps(reach) << i;
-    }
-    return pass;
-}
-
-static size_t avx2_pick(const float *keys, size_t n, float limit, uint64_t *items)
-{
-    const __m256 least = _mm256_set1_ps(limit);
-    size_t count = 0, whole = n / 32 * 32;
-    for (size_t i = 0; i < whole; i += 32) {
-        for (uint32_t pass = reaching(keys + i, least); pass; pass &= pass - 1) {
-            size_t at = i + (size_t)__builtin_ctz(pass);
-            items[count++] = bsw_candidate_pack(bsw_score_from_float(keys[at]), (uint32_t)at);
-        }
-    }
-    return coarse_pick_from(keys, whole, n, limit, items, count);
-}
-
 const struct bsw_coarse_scan_table bsw_coarse_scan_avx2 = {.level = "avx2",
                                                            .keys = avx2_keys,
                                                            .maxima = coarse_maxima,
-                                                           .pick = avx2_pick,
+                                                           .pick = coarse_pick,
                                                            .products = coarse_products};

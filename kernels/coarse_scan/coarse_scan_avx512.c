@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // coarse_scan on AVX-512 VNNI, by the blocks of matrix_scan.
-#include <immintrin.h>
+#include "kernels/lanes.h"
 
 #include "kernels/coarse_scan/coarse_rows.h"
 #include "kernels/matrix_scan/matrix_block_avx512.h"
@@ -50,55 +50,8 @@ static void avx512_keys(const struct bsw_matrix_tile *tile,
     }
 }
 
-static void avx512_maxima(const float *keys, size_t n, float out[BSW_COARSE_LANES])
-{
-    __m512 most[4];
-    for (size_t k = 0; k < 4; k++) most[k] = _mm512_set1_ps(-INFINITY);
-    for (size_t i = 0; i < n; i += BSW_COARSE_LANES) {
-        for (size_t k = 0; k < 4 && i + 16 * k < n; k++) {
-            size_t left = n - i - 16 * k;
-            __mmask16 there = left < 16 ? (__mmask16)((1u << left) - 1) : (__mmask16)0xffff;
-            most[k] = _mm512_mask_max_ps(most[k], there, most[k],
-                                         _mm512_maskz_load_ps(there, keys + i + 16 * k));
-        }
-    }
-    for (size_t k = 0; k < 4; k++) _mm512_storeu_ps(out + 16 * k, most[k]);
-}
-
-// What passes, of 16 keys at a time, to the front of two vectors that are stored whole: no branch
-// hangs on it.
-static size_t avx512_pick(const float *keys, size_t n, float limit, uint64_t *items)
-{
-    const __m512i sign = _mm512_set1_epi32(INT32_MIN);
-    const __m512i low_half =
-                      _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
-                  high_half = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14,
-                                                30, 15, 31);
-    __m512i rows = _mm512_setr_epi32(-1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12, -13, -14,
-                                     -15, -16); // complemented
-    __m512 least = _mm512_set1_ps(limit);
-    size_t count = 0;
-    for (size_t i = 0; i < n; i += 16, rows = _mm512_sub_epi32(rows, _mm512_set1_epi32(16))) {
-        __mmask16 there = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : (__mmask16)0xffff;
-        __m512 some = _mm512_maskz_load_ps(there, keys + i);
-        __mmask16 pass = _mm512_mask_cmp_ps_mask(there, some, least, _CMP_GE_OQ);
-        __m512i bits = _mm512_castps_si512(some);
-        __m512i scores = _mm512_xor_si512(bits, _mm512_or_si512(_mm512_srai_epi32(bits, 31), sign));
-        uint32_t found = (uint32_t)__builtin_popcount(pass);
-        __m512i low = _mm512_maskz_compress_epi32(pass, rows),
-                high = _mm512_maskz_compress_epi32(pass, scores);
-        _mm512_mask_storeu_epi64(items + count, (__mmask8)(found < 8 ? (1u << found) - 1 : 0xff),
-                                 _mm512_permutex2var_epi32(low, low_half, high));
-        if (found > 8)
-            _mm512_mask_storeu_epi64(items + count + 8, (__mmask8)((1u << (found - 8)) - 1),
-                                     _mm512_permutex2var_epi32(low, high_half, high));
-        count += found;
-    }
-    return count;
-}
-
 const struct bsw_coarse_scan_table bsw_coarse_scan_avx512 = {.level = "avx512",
                                                              .keys = avx512_keys,
-                                                             .maxima = avx512_maxima,
-                                                             .pick = avx512_pick,
+                                                             .maxima = coarse_maxima,
+                                                             .pick = coarse_pick,
                                                              .products = coarse_products};

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // coarse_scan on NEON: four bytes of a row and of a query in one dot product. Bytes of centroids
 // are at most 127, so that they are signed ones too.
-#include <arm_neon.h>
-#include <string.h>
+#include "kernels/lanes.h"
 
 #include "kernels/coarse_scan/coarse_rows.h"
 
 #define BLOCK_QUERIES 4 // that rows are loaded for once
 #define HALF_ROWS     16
-
-#define INLINE        static inline __attribute__((always_inline))
 
 // Sums of 16 rows and `num` queries, which are `dims` components apart.
 INLINE void multiply_half(const uint8_t *bytes, size_t dims, const int8_t *components,

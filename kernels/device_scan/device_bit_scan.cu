@@ -297,31 +297,22 @@ size_t shared_bytes(const bsw_code_layout &layout)
 }
 
 } // namespace
-} // namespace bsw
 
-extern "C" int bsw_device_bit_scan_fits(const struct bsw_code_layout *layout, uint32_t query_bits)
+bool bit_fits(const bsw_code_layout &layout, uint32_t query_bits, uint32_t)
 {
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        if (layout->segments[s].bits + query_bits > bsw::columns) return 0;
-    }
-    return bsw::shared_bytes(*layout) <= 48 << 10;
+    for (uint32_t s = 0; s < layout.num_segments; s++)
+        if (layout.segments[s].bits + query_bits > columns) return false;
+    return shared_bytes(layout) <= 48 << 10;
 }
 
-extern "C" int bsw_device_bit_scan(const struct bsw_device_codes *codes,
-                                   const struct bsw_device_part *part,
-                                   const struct bsw_device_queries *queries,
-                                   const struct bsw_device_lists *lists, bsw_stream stream)
+cudaError_t scan_bit(scan_arguments a, cudaStream_t stream)
 {
-    using namespace bsw;
-    if (!is_valid_scan(*codes, *part, *queries, *lists) ||
-        !bsw_device_bit_scan_fits(&codes->layout, queries->query_bits))
-        return cudaErrorInvalidValue;
-    if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
-    scan_arguments a = make_scan_arguments(*codes, *part, *queries, *lists);
     auto kernel = choose_keys(a) == key_kind::integer ? scan_bits<key_kind::integer>
                                                       : scan_bits<key_kind::any_float>;
-    launch_shape shape = {dim3(), dim3(tuning.threads), shared_bytes(codes->layout), stream};
+    launch_shape shape = {dim3(), dim3(tuning.threads), shared_bytes(a.codes.layout), stream};
     cudaError_t error = plan_blocks(
         a, {1, block_warps * warp_bundles, bsw_device_tuning_current()->plane}, kernel, shape);
     return error ? error : launch(shape, kernel, a);
 }
+
+} // namespace bsw

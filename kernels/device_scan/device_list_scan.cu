@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work items of lists as grouped products by dp4a and mma: a block an item. Few queries:
-// few_list_scan.cuh. Others it gathers by their number, then tile after tile as
-// device_matrix_scan.cu has them. Limits are those that keys have to reach before anything is
-// added, which the block finds once for each of its queries; sums are made for rows that pass
-// alone.
+// few_list_scan.cuh, or few_scan.cuh where the tuning says so. Others it gathers by their number,
+// then tile after tile as device_matrix_scan.cu has them. Limits are those that keys have to reach
+// before anything is added, which the block finds once for each of its queries; sums are made for
+// rows that pass alone.
 #include "kernels/device_scan/device_list_scan.h"
 #include "kernels/device_scan/few_list_scan.cuh"
-#include "kernels/device_scan/list_queries.cuh"
+#include "kernels/device_scan/few_scan.cuh"
 #include "kernels/device_scan/matrix_scan.cuh"
 
 namespace bsw
@@ -144,6 +144,40 @@ cudaError_t launch_few(const list_arguments &a, bsw_stream stream)
     return launch(shape, few_kernels<list_arguments>[static_cast<int>(choose_keys(a.scan))], a);
 }
 
+// ---- documents unpacked in registers ----
+
+template <class SHAPE>
+__global__ void __launch_bounds__(few::tuning.threads, SHAPE::least_blocks < 2 ? 1 : 2)
+    scan_few_items(const __grid_constant__ list_arguments a)
+{
+    const uint4 four = __ldg(reinterpret_cast<const uint4 *>(a.work.items + blockIdx.x));
+    const few::item own = {a.scan, a.work, {four.x, four.y, four.z, four.w}};
+    few::scan_documents<SHAPE>(
+        a.scan, own, {four.x + threadIdx.x / 32, four.x + four.y, few::tuning.threads / warp_rows});
+}
+
+template <int QUERIES>
+constexpr void (*register_kernels[3])(list_arguments) = {
+    scan_few_items<few::few_shape<QUERIES, 0, key_kind::integer>>,
+    scan_few_items<few::few_shape<QUERIES, 0, key_kind::small_float>>,
+    scan_few_items<few::few_shape<QUERIES, 0, key_kind::any_float>>};
+
+// Of the tiles that may take it.
+static_assert(BSW_FEW_LIST_TILES == 2, "8 and 16 queries");
+
+size_t register_bytes(uint32_t tile, const bsw_code_layout &layout)
+{
+    return few::shared_bytes(tile == 0 ? 8 : 16, layout.padded_dims);
+}
+
+cudaError_t launch_registers(const list_arguments &a, uint32_t tile, bsw_stream stream)
+{
+    const launch_shape shape = {dim3(a.work.num_items), dim3(few::tuning.threads),
+                                register_bytes(tile, a.scan.codes.layout), stream};
+    const auto &kernels = tile == 0 ? register_kernels<8> : register_kernels<16>;
+    return launch(shape, kernels[static_cast<int>(choose_keys(a.scan))], a);
+}
+
 cudaError_t launch_tiles(const list_arguments &a, uint32_t tile, bsw_stream stream)
 {
     const auto &chosen = matrix_kernels<list_arguments>[tile];
@@ -176,14 +210,36 @@ extern "C" int bsw_device_list_scan_mma(const struct bsw_device_codes *codes,
     return launch_tiles(a, tile > 0 ? tile - 1 : 0, stream);
 }
 
+extern "C" int bsw_device_list_scan_few_fits(const struct bsw_code_layout *layout, uint32_t tile)
+{
+    return tile < BSW_FEW_LIST_TILES &&
+           bsw::register_bytes(tile, *layout) <= bsw::few::tuning.most_shared;
+}
+
+extern "C" int bsw_device_list_scan_few(const struct bsw_device_codes *codes,
+                                        const struct bsw_device_list_work *work, uint32_t tile,
+                                        const struct bsw_device_queries *queries,
+                                        const struct bsw_device_lists *lists, bsw_stream stream)
+{
+    using namespace bsw;
+    if (!is_valid_list_scan(*codes, *work, tile, *queries, *lists) ||
+        !bsw_device_list_scan_few_fits(&codes->layout, tile))
+        return cudaErrorInvalidValue;
+    if (work->num_items == 0 || queries->num_queries == 0) return cudaSuccess;
+    return launch_registers({make_list_arguments(*codes, *queries, *lists), *work}, tile, stream);
+}
+
 extern "C" int bsw_device_list_scan(const struct bsw_device_codes *codes,
                                     const struct bsw_device_list_work *work, uint32_t tile,
                                     const struct bsw_device_queries *queries,
                                     const struct bsw_device_lists *lists, bsw_stream stream)
 {
-    const bool is_hopper = bsw_device_lists_take_hopper(bsw_device_tuning_current(),
-                                                        work->num_items, work->num_bundles, tile) &&
-                           bsw_device_has_hopper_lists(&codes->layout);
+    const bsw_device_tuning *own = bsw_device_tuning_current();
+    if (bsw_device_list_scan_few_fits(&codes->layout, tile) && own->few_lists[tile])
+        return bsw_device_list_scan_few(codes, work, tile, queries, lists, stream);
+    const bool is_hopper =
+        bsw_device_lists_take_hopper(own, work->num_items, work->num_bundles, tile) &&
+        bsw_device_has_hopper_lists(&codes->layout);
     return (is_hopper ? bsw_device_list_scan_hopper
                       : bsw_device_list_scan_mma)(codes, work, tile, queries, lists, stream);
 }

@@ -50,11 +50,22 @@ static inline uint32_t bsw_device_list_tile(uint32_t num_slots)
 // these, and queries were unpacked for it. tile: the shape, of at least as many slots as items
 // have. Of the queries components and constants are read. No two items may find the same row for
 // the same query.
-// By dp4a and mma, or by the Hopper kernel where device_tuning.h says so; the same candidates.
+// By dp4a and mma, or by one of the kernels below where device_tuning.h says so; the same
+// candidates.
 BSW_DEVICE_CALL int bsw_device_list_scan(const struct bsw_device_codes *codes,
                                          const struct bsw_device_list_work *work, uint32_t tile,
                                          const struct bsw_device_queries *queries,
                                          const struct bsw_device_lists *lists, bsw_stream stream);
+
+// That scan for up to 16 queries with documents unpacked in registers (few_scan.cuh), whatever the
+// tuning takes: of the first two tiles, and where queries fit 48 KB of shared memory.
+BSW_DEVICE_CALL int bsw_device_list_scan_few_fits(const struct bsw_code_layout *layout,
+                                                  uint32_t tile);
+BSW_DEVICE_CALL int bsw_device_list_scan_few(const struct bsw_device_codes *codes,
+                                             const struct bsw_device_list_work *work, uint32_t tile,
+                                             const struct bsw_device_queries *queries,
+                                             const struct bsw_device_lists *lists,
+                                             bsw_stream stream);
 
 // That scan by dp4a and mma, whatever the tuning takes; and by wgmma (sm_90a), whether or not the
 // tuning takes it. cudaErrorInvalidValue for the latter where bsw_device_has_hopper_lists is 0: the

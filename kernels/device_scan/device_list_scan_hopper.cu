@@ -100,8 +100,9 @@ __device__ __forceinline__ void produce_items(const list_arguments &a, const hop
 struct __align__(16) warp_item
 {
     block_work work;
-    uint32_t number, count; // of the item; of its queries
-    uint32_t unused[2];
+    uint32_t number; // of the item
+    uint32_t first_slot, count;
+    uint32_t unused;
 };
 
 // What a consumers' block has found, behind the rings.
@@ -118,6 +119,7 @@ __device__ __forceinline__ void find_item(const list_arguments &a, uint32_t numb
     if (threadIdx.x % 32 == 0) {
         own->work = work_of_item(item);
         own->number = number;
+        own->first_slot = item.first_slot;
         own->count = item.num_slots;
     }
     __syncwarp();
@@ -145,18 +147,21 @@ __device__ __forceinline__ void consume_items(const list_arguments &a, const hop
 {
     warp_item *own = found->items + threadIdx.x / 32;
     ring_place at = {0, 0};
+    const item_slots slots = {a.work};
     if (blockIdx.x >= a.work.num_items) return;
+    begin_queue(shared);
     find_item(a, blockIdx.x, own);
 #pragma unroll 1
     for (;;) {
         find_queries<SHAPE, KIND>(a, load_item(a.work, own->number), found->queries);
-        const item_queries queries = {found->queries, a.work.rows, own->count};
+        const item_queries queries = {found->queries, own->first_slot, own->count};
         if (own->work.num_tiles > 0)
-            consume_tiles<SHAPE, KIND>(a.hopper, shared, queries, own->work, at);
+            consume_tiles<SHAPE, KIND>(a.hopper, shared, queries, slots, own->work, at);
         const uint32_t next = own->number + gridDim.x;
-        if (next >= a.work.num_items) return;
+        if (next >= a.work.num_items) break;
         find_item(a, next, own);
     }
+    end_queue(shared, finish_of<KIND>(a.hopper.scan, slots));
 }
 
 template <class SHAPE, key_kind KIND>

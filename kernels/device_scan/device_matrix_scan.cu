@@ -109,21 +109,19 @@ auto choose_kernel(const matrix_kernel<matrix_arguments> &tile, const scan_argum
 
 DEVICE_POINTERS(matrix_arguments, a.scan)
 
-} // namespace bsw
-
-extern "C" int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
-                                          const struct bsw_device_part *part,
-                                          const struct bsw_device_queries *queries,
-                                          const struct bsw_device_lists *lists, bsw_stream stream)
+bool mma_fits(const bsw_code_layout &, uint32_t, uint32_t)
 {
-    using namespace bsw;
-    if (!is_valid_scan(*codes, *part, *queries, *lists)) return cudaErrorInvalidValue;
-    if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
+    return true;
+}
+
+cudaError_t scan_mma(scan_arguments scan, cudaStream_t stream)
+{
     const bsw_device_tuning &own = *bsw_device_tuning_current();
-    const auto &chosen = matrix_kernels<matrix_arguments>[choose_tile(own, queries->num_queries)];
-    matrix_arguments a = {make_scan_arguments(*codes, *part, *queries, *lists)};
+    const auto &chosen =
+        matrix_kernels<matrix_arguments>[choose_tile(own, scan.queries.num_queries)];
+    matrix_arguments a = {scan};
     const size_t bytes =
-        select_shared_bytes(chosen.queries, chosen.bundles, codes->layout.padded_dims);
+        select_shared_bytes(chosen.queries, chosen.bundles, scan.codes.layout.padded_dims);
     auto kernel = choose_kernel(chosen, a.scan);
     launch_shape shape = {dim3(), dim3(tuning.threads), bytes, stream};
     cudaError_t error =
@@ -131,41 +129,4 @@ extern "C" int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
     return error ? error : launch(shape, kernel, a);
 }
 
-extern "C" int bsw_device_matrix_scan(const struct bsw_device_codes *codes,
-                                      const struct bsw_device_part *part,
-                                      const struct bsw_device_queries *queries,
-                                      const struct bsw_device_lists *lists, bsw_stream stream)
-{
-    if (bsw_device_takes_few_scan(&codes->layout, queries->num_queries))
-        return bsw_device_few_scan(codes, part, queries, lists, stream);
-    const bool is_hopper = bsw_device_tuning_current()->matrix_kernel == BSW_DEVICE_MATRIX_HOPPER &&
-                           bsw_device_has_hopper(&codes->layout);
-    return (is_hopper ? bsw_device_matrix_scan_hopper
-                      : bsw_device_matrix_scan_mma)(codes, part, queries, lists, stream);
-}
-
-extern "C" int bsw_device_takes_matrix(const struct bsw_code_layout *layout, uint32_t query_bits,
-                                       uint32_t num_queries)
-{
-    const bsw_device_tuning &own = *bsw_device_tuning_current();
-    if (num_queries >= own.matrix_from_queries) return 1;
-    const bool takes_bits =
-        num_queries <= own.bit_queries && bsw_device_bit_scan_fits(layout, query_bits);
-    return own.matrix_from_queries != UINT32_MAX && !takes_bits &&
-           bsw_device_takes_few_scan(layout, num_queries);
-}
-
-#ifdef BITSWEEP_WITHOUT_HOPPER // no code for sm_90a: no device is a Hopper GPU
-extern "C" int bsw_device_has_hopper(const struct bsw_code_layout *)
-{
-    return 0;
-}
-
-extern "C" int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *,
-                                             const struct bsw_device_part *,
-                                             const struct bsw_device_queries *,
-                                             const struct bsw_device_lists *, bsw_stream)
-{
-    return cudaErrorInvalidValue;
-}
-#endif
+} // namespace bsw

@@ -20,11 +20,14 @@
 // device_matrix_scan.cu: 16 mma of terms (key_terms.cuh) begin a warp's 16 x 128 sums, whose
 // registers are those of mma. Other float keys, and integers, have a bound.
 //
-// Many queries: two consumers with 128 queries each. Few: one with 64, and two such blocks on a
-// multiprocessor, so that there are producers for both.
-#include "kernels/device_scan/device_tuning.h"
+// Shapes, C x Q: so many consumers with so many queries each. 1 x 64: two such blocks on a
+// multiprocessor, so that there are producers for both. What binds the others is the latency of a
+// consumer's chain of waiting, terms, products and looking: three or four of them hide more of it
+// than two, 3 x 128 the most and with the least unpacking a query. Kernels alone on an H200, 10^9
+// rows of 96 x 3 bits, of 1,469 Top/s of cuBLAS: 2 x 128 796, 4 x 64 869, 3 x 128 976.
+#include <iterator>
+
 #include "kernels/device_scan/hopper_scan.cuh"
-#include "kernels/device_scan/hopper_slices.cuh"
 
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #error "for sm_90a alone"
@@ -44,11 +47,16 @@ __global__ void __launch_bounds__(SHAPE::threads, SHAPE::blocks_together)
     if (threadIdx.x == 0) init_barriers(shared, a.num_stages, a.num_slots, SHAPE::consumers);
     __syncthreads();
     if (threadIdx.x / group_threads == SHAPE::consumers) {
+        if constexpr (SHAPE::moves_registers) give_registers<SHAPE::of_producers>();
         produce<SHAPE, KIND>(a, shared, work);
     } else {
+        if constexpr (SHAPE::moves_registers) take_registers<SHAPE::of_consumers>();
         ring_place at = {0, 0};
         const batch_queries queries = {a.scan, a.scan.queries.num_queries};
-        consume_tiles<SHAPE, KIND>(a, shared, queries, work, at);
+        const batch_slots slots = {a.scan.codes.first_row};
+        begin_queue(shared);
+        consume_tiles<SHAPE, KIND>(a, shared, queries, slots, work, at);
+        end_queue(shared, finish_of<KIND>(a.scan, slots));
     }
 }
 
@@ -66,56 +74,36 @@ template <class SHAPE> constexpr hopper_kernel make_kernel()
              scan_hopper<SHAPE, key_kind::any_float>}};
 }
 
-// The last is as wide as layouts may be. Under the emulator two are enough, for compiling takes
-// long.
+// Widths of a shape, in words. 1 x 64 and 2 x 128 have the widest that layouts may be; of four
+// consumers three words are the most that leaves registers, of three consumers four. Under the
+// emulator few are compiled, which takes long.
+#define WIDTH(WORDS, BLOCKS, CONSUMERS) make_kernel<hopper_shape<WORDS, BLOCKS, CONSUMERS>>()
 #if defined(__CUDACC__)
-#define FOR_WIDTHS(KERNEL) KERNEL(2), KERNEL(3), KERNEL(4), KERNEL(6), KERNEL(8)
+#define ALL_WIDTHS(B, C) \
+    WIDTH(2, B, C), WIDTH(3, B, C), WIDTH(4, B, C), WIDTH(6, B, C), WIDTH(8, B, C)
+constexpr hopper_kernel of_3x128[] = {WIDTH(3, 2, 3), WIDTH(4, 2, 3)};
 #else
-#define FOR_WIDTHS(KERNEL) KERNEL(3), KERNEL(8)
+#define ALL_WIDTHS(B, C) WIDTH(3, B, C), WIDTH(8, B, C)
+constexpr hopper_kernel of_3x128[] = {WIDTH(3, 2, 3)};
 #endif
-#define FEW_QUERIES(WORDS)  make_kernel<hopper_shape<WORDS, 1, 1>>()
-#define MANY_QUERIES(WORDS) make_kernel<hopper_shape<WORDS, 2, 2>>()
-constexpr hopper_kernel few_kernels[] = {FOR_WIDTHS(FEW_QUERIES)};
-constexpr hopper_kernel many_kernels[] = {FOR_WIDTHS(MANY_QUERIES)};
+constexpr hopper_kernel of_1x64[] = {ALL_WIDTHS(1, 1)}, of_2x128[] = {ALL_WIDTHS(2, 2)},
+                        of_4x64[] = {WIDTH(3, 1, 4)};
 static_assert(most_dims == 8 * hopper_word_dims, "what the widest takes");
 
-const hopper_kernel &choose_kernel(uint32_t padded_dims, bool has_few_queries)
+// The narrowest that takes so many dimensions; NULL: none does, or 2 x 128 has a narrower one.
+template <size_t N> const hopper_kernel *find(const hopper_kernel (&kernels)[N], uint32_t dims)
 {
-    uint32_t i = 0;
-    while (few_kernels[i].block.words * hopper_word_dims < padded_dims) i++;
-    return (has_few_queries ? few_kernels : many_kernels)[i];
+    const hopper_kernel *most = of_2x128, *own = kernels;
+    while (most < std::end(of_2x128) && most->block.words * hopper_word_dims < dims) most++;
+    while (own < std::end(kernels) && own->block.words * hopper_word_dims < dims) own++;
+    if (own == std::end(kernels) || own->block.words > most->block.words) return nullptr;
+    return own;
 }
 
-} // namespace
-} // namespace bsw
-
-extern "C" int bsw_device_has_hopper(const struct bsw_code_layout *layout)
+cudaError_t launch_by(const hopper_kernel &chosen, const scan_arguments &scan, cudaStream_t stream)
 {
-    bsw::hopper_slice slices[bsw::most_slices];
-    const bool fits =
-        layout->padded_dims <= bsw::most_dims ||
-        bsw::cut_slices(*layout, layout->padded_dims / bsw::hopper_word_dims, slices) > 0;
-    return fits && bsw::is_hopper();
-}
-
-extern "C" int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *codes,
-                                             const struct bsw_device_part *part,
-                                             const struct bsw_device_queries *queries,
-                                             const struct bsw_device_lists *lists,
-                                             bsw_stream stream)
-{
-    using namespace bsw;
-    if (!is_valid_scan(*codes, *part, *queries, *lists) || !is_aligned(*codes) ||
-        !bsw_device_has_hopper(&codes->layout))
-        return cudaErrorInvalidValue;
-    if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
-    if (codes->layout.padded_dims > most_dims)
-        return scan_slices(make_scan_arguments(*codes, *part, *queries, *lists), stream);
-    const bsw_device_tuning &tuning = *bsw_device_tuning_current();
-    const hopper_kernel &chosen =
-        choose_kernel(codes->layout.padded_dims, queries->num_queries <= tuning.hopper_few_queries);
-    hopper_arguments a = {make_scan_arguments(*codes, *part, *queries, *lists), 0, 0, 0,
-                          bundle_words_of(codes->layout)};
+    if (!is_aligned(scan.codes)) return cudaErrorInvalidValue;
+    hopper_arguments a = {scan, 0, 0, 0, bundle_words_of(scan.codes.layout)};
     device_traits device;
     cudaError_t error = get_device_traits(&device);
     if (error) return error;
@@ -125,6 +113,25 @@ extern "C" int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *code
     auto kernel = chosen.kernels[static_cast<int>(choose_keys(a.scan))];
     launch_shape shape = {dim3(), dim3(block.threads),
                           shared_bytes_of(block.words, block.consumers, block.queries, a), stream};
-    error = plan_blocks(a.scan, {block.queries, tile_bundles, tuning.hopper}, kernel, shape);
+    error = plan_blocks(a.scan, {block.queries, tile_bundles, bsw_device_tuning_current()->hopper},
+                        kernel, shape);
     return error ? error : launch(shape, kernel, a);
 }
+
+} // namespace
+
+#define DEFINE_SHAPE(shape)                                                         \
+    bool hopper_##shape##_fits(const bsw_code_layout &layout, uint32_t, uint32_t)   \
+    {                                                                               \
+        return find(of_##shape, layout.padded_dims) != nullptr;                     \
+    }                                                                               \
+    cudaError_t scan_hopper_##shape(scan_arguments a, cudaStream_t stream)          \
+    {                                                                               \
+        return launch_by(*find(of_##shape, a.codes.layout.padded_dims), a, stream); \
+    }
+DEFINE_SHAPE(1x64)
+DEFINE_SHAPE(2x128)
+DEFINE_SHAPE(4x64)
+DEFINE_SHAPE(3x128)
+
+} // namespace bsw

@@ -24,7 +24,7 @@ template <class SHAPE> size_t shared_bytes_of(const slices_arguments &a)
         SHAPE::tile_bytes + tile_bundles * sizeof(bundle_bound) + ring_barrier_bytes;
     return a.num_slices * slice_chunks * SHAPE::queries * 16 + a.num_stages * stage +
            tile_bundles * a.num_slots * (a.slot_words * sizeof(uint32_t) + 8) +
-           SHAPE::consumer_threads * rare_sums * sizeof(int) +
+           SHAPE::consumer_threads / 32 * queue_bytes +
            SHAPE::queries * (2 * sizeof(key_pair) + sizeof(key_start) / 2) +
            SHAPE::consumer_threads / 32 * sizeof(row_caps) +
            term_places * hopper_rows * sizeof(uint4);
@@ -39,9 +39,11 @@ __device__ __forceinline__ slices_shared divide_shared(const slices_arguments &a
     out.queries = memory + a.num_stages * SHAPE::tile_bytes;
     out.bounds = reinterpret_cast<bundle_bound *>(out.queries + a.num_slices * slice_chunks *
                                                                     SHAPE::queries * 16);
-    out.rare = reinterpret_cast<int *>(out.bounds + a.num_stages * tile_bundles);
+    out.pairs = reinterpret_cast<pair *>(out.bounds + a.num_stages * tile_bundles);
+    out.waiting =
+        reinterpret_cast<uint32_t *>(out.pairs + SHAPE::consumer_threads / 32 * queue_pairs);
     out.caps = reinterpret_cast<row_caps *>(out.bounds);
-    out.words = reinterpret_cast<key_pair *>(out.rare + SHAPE::consumer_threads * rare_sums);
+    out.words = reinterpret_cast<key_pair *>(out.waiting + SHAPE::consumer_threads / 32);
     out.starts = reinterpret_cast<key_start *>(out.words + SHAPE::queries * 2);
     out.started = reinterpret_cast<row_caps *>(out.starts + SHAPE::queries / 2);
     out.terms = reinterpret_cast<uint4 *>(out.started + SHAPE::consumer_threads / 32);
@@ -61,29 +63,22 @@ begin_slices(const slices_arguments &a, const slices_shared &shared, const block
                             shared.started + threadIdx.x / 32, work.first_query, row);
 #pragma unroll
     for (uint32_t b = 0; b < SHAPE::blocks; b++) {
-        if (b < num_blocks) begin_tile(begun_with_of<SHAPE>(shared, place, b), sums[b]);
+        if (b < num_blocks)
+            begin_tile(begun_with_of<SHAPE>(shared, place, b), sums[b]);
+        else
+            clear_sums(sums[b]);
     }
 }
 
-// Sums of a tile and the consumer's block b to the lists.
-template <class SHAPE, key_kind KIND>
-__device__ __forceinline__ void select_block(const slices_arguments &a, const slices_shared &shared,
-                                             const block_work &work, const quick_query (&own)[2],
-                                             uint32_t b, uint32_t row, uint32_t tile,
-                                             uint32_t stage, const int (&sums)[64])
+// Of a tile and a block of 64 queries.
+template <key_kind KIND>
+__device__ __forceinline__ tile_hits find_hits(const quick_query (&own)[2], const int (&sums)[64],
+                                               const bundle_bound *bounds)
 {
     constexpr bool has_terms = KIND == key_kind::small_float;
-    begun_with with = {};
-    if (has_terms) with = begun_with_of<SHAPE>(shared, tile % term_places, b);
-    const uint32_t parts =
-        has_terms ? find_below(sums, true)
-                  : find_parts<KIND, false>(own, sums, shared.bounds + stage * tile_bundles, true);
-    const uint32_t query =
-        first_of_block<SHAPE>(work.first_query, threadIdx.x / group_threads, b) + row;
-    if (parts != 0)
-        append_tile<KIND, 8>(a.scan, batch_queries{a.scan, a.scan.queries.num_queries}, work, query,
-                             tile, sums, place_of_thread(shared, SHAPE::consumer_threads), parts,
-                             with);
+    const bool any = has_terms ? any_below(sums, true) : any_within<KIND>(own, sums, bounds, true);
+    if (!__any_sync(all_lanes, any)) return {};
+    return has_terms ? find_below(sums) : find_within<KIND>(own, sums, bounds);
 }
 
 template <class SHAPE, key_kind KIND>
@@ -104,24 +99,31 @@ __device__ __forceinline__ void consume_slices(const slices_arguments &a,
         own[b][1] = load_quick<KIND>(a.scan, query + row + 8);
     }
     if (has_terms && threadIdx.x % 32 == 0) shared.started[threadIdx.x / 32] = {-1, -1};
-    __syncwarp();
+    const batch_slots slots = {a.scan.codes.first_row};
+    const auto finish = finish_of<KIND>(a.scan, slots);
+    begin_queue(shared);
     ring_place at = {0, 0};
 #pragma unroll 1
     for (uint32_t tile = 0; tile < work.num_tiles; tile++) {
         int sums[SHAPE::blocks][64];
-        if (has_terms) {
+        if (!has_terms) {
+#pragma unroll
+            for (int b = 0; b < SHAPE::blocks; b++) clear_sums(sums[b]);
+        } else {
             barrier_wait(full_barrier(shared, at.index), at.parity);
             begin_slices<SHAPE>(a, shared, work, num_blocks, row, tile % term_places, sums);
         }
         multiply_slices<SHAPE>(a, shared, num_blocks, has_terms, at, sums);
+        tile_hits hits[SHAPE::blocks] = {};
 #pragma unroll
         for (int b = 0; b < SHAPE::blocks; b++) {
             if (b < static_cast<int>(num_blocks))
-                select_block<SHAPE, KIND>(a, shared, work, own[b], static_cast<uint32_t>(b), row,
-                                          tile, at.index, sums[b]);
+                hits[b] = find_hits<KIND>(own[b], sums[b], shared.bounds + at.index * tile_bundles);
         }
+        queue_blocks<SHAPE>(a.scan, shared, work, row, tile, hits, finish);
         release_stage(shared, at, a.num_stages);
     }
+    end_queue(shared, finish);
 }
 
 template <class SHAPE, key_kind KIND>
@@ -154,8 +156,16 @@ constexpr slices_kernel<slices_arguments> kernels[2] = {
 
 } // namespace
 
-cudaError_t scan_slices(const scan_arguments &scan, cudaStream_t stream)
+bool hopper_slices_fits(const bsw_code_layout &layout, uint32_t, uint32_t)
 {
+    hopper_slice slices[most_slices];
+    return layout.padded_dims > most_dims && // others have kernels without slices
+           cut_slices(layout, layout.padded_dims / hopper_word_dims, slices) > 0;
+}
+
+cudaError_t scan_hopper_slices(scan_arguments scan, cudaStream_t stream)
+{
+    if (!is_aligned(scan.codes)) return cudaErrorInvalidValue;
     slices_arguments a = {scan, 0, 0, 0, 0, {}};
     a.num_slices =
         cut_slices(scan.codes.layout, scan.codes.layout.padded_dims / hopper_word_dims, a.slices);

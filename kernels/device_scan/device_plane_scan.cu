@@ -232,33 +232,21 @@ const plane_kernel &choose_kernel(const bsw_device_queries &queries, uint32_t gr
 }
 
 } // namespace
-} // namespace bsw
 
-extern "C" int bsw_device_popcount_scan(const struct bsw_device_codes *codes,
-                                        const struct bsw_device_part *part,
-                                        const struct bsw_device_queries *queries,
-                                        const struct bsw_device_lists *lists, bsw_stream stream)
+bool popcount_fits(const bsw_code_layout &, uint32_t, uint32_t)
 {
-    using namespace bsw;
-    if (!is_valid_scan(*codes, *part, *queries, *lists)) return cudaErrorInvalidValue;
-    if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
+    return true;
+}
+
+cudaError_t scan_popcount(scan_arguments a, cudaStream_t stream)
+{
     const bsw_device_tuning &own = *bsw_device_tuning_current();
-    const plane_kernel &chosen = choose_kernel(*queries, own.plane_group_bytes);
-    scan_arguments a = make_scan_arguments(*codes, *part, *queries, *lists);
+    const plane_kernel &chosen = choose_kernel(a.queries, own.plane_group_bytes);
     launch_shape shape = {dim3(), dim3(tuning.threads),
-                          shared_bytes(chosen.group, queries->query_words), stream};
+                          shared_bytes(chosen.group, a.queries.query_words), stream};
     cudaError_t error =
         plan_blocks(a, {chosen.group, block_warps, own.plane}, chosen.kernel, shape);
     return error ? error : launch(shape, chosen.kernel, a);
 }
 
-extern "C" int bsw_device_plane_scan(const struct bsw_device_codes *codes,
-                                     const struct bsw_device_part *part,
-                                     const struct bsw_device_queries *queries,
-                                     const struct bsw_device_lists *lists, bsw_stream stream)
-{
-    const bool takes_bits = queries->num_queries <= bsw_device_tuning_current()->bit_queries &&
-                            bsw_device_bit_scan_fits(&codes->layout, queries->query_bits);
-    return (takes_bits ? bsw_device_bit_scan : bsw_device_popcount_scan)(codes, part, queries,
-                                                                         lists, stream);
-}
+} // namespace bsw

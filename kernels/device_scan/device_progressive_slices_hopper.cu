@@ -2,16 +2,15 @@
 // The progressive scan on Hopper (sm_90a): the first stage slice by slice, as
 // device_matrix_slices_hopper.cu takes whole rows. Sums begin with the bound's terms
 // (stage_terms.cuh); a pair whose sum has lost bit 22 goes on, waits in a queue of its warp, and is
-// finished from the planes (progressive.cuh).
+// finished from the planes (pair_queue.cuh).
 //
 // Producers fetch and unpack the slices of the stage alone; with the first one come scales, biases
 // and tails. Rows that are masked or not there have terms that no sum survives, so they cost
-// nothing here but for wild queries, of which all pairs go on: hence masks beside the terms.
+// nothing here but for wild queries, of which all pairs go on.
 //
 // Two consumers with 64 queries each, or with 128 where these fit.
 #include "kernels/device_scan/hopper_select.cuh"
 #include "kernels/device_scan/hopper_slice_products.cuh"
-#include "kernels/device_scan/progressive.cuh"
 #include "kernels/device_scan/stage_terms.cuh"
 
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -23,6 +22,16 @@ namespace bsw
 namespace
 {
 
+// What a progressive scan takes. Rows do not go to queues of threads here.
+bool is_valid_progressive_scan(const bsw_device_codes &codes, const bsw_device_stage &stage,
+                               const bsw_device_part &part, const bsw_device_queries &queries,
+                               const bsw_device_lists &lists)
+{
+    return is_valid_scan(codes, part, queries, lists) && !lists.queues.slots &&
+           stage.dims % 32 == 0 && stage.dims >= 32 && stage.dims < codes.layout.padded_dims &&
+           codes.scales && codes.tails && bsw_device_stage_fits(&codes.layout, queries.query_bits);
+}
+
 struct stage_arguments : slices_arguments {
     bsw_device_stage stage;
 };
@@ -33,9 +42,6 @@ DEVICE_POINTERS(stage_arguments, a.scan, a.stage)
 struct stage_shared : slices_shared {
     stage_caps *tile_caps; // [term_places][tile_bundles]
     stage_caps *made_for;  // [consumer_threads / 32], of words and starts
-    uint32_t *masks;       // [term_places][tile_bundles]
-    pair *pairs;           // [consumer_threads / 32][queue_pairs]
-    uint32_t *waiting;     // [consumer_threads / 32], of those
 };
 
 template <class SHAPE> size_t shared_bytes_of(const stage_arguments &a)
@@ -43,10 +49,9 @@ template <class SHAPE> size_t shared_bytes_of(const stage_arguments &a)
     constexpr size_t warps = SHAPE::consumer_threads / 32;
     return a.num_stages * (SHAPE::tile_bytes + ring_barrier_bytes) +
            a.num_slices * slice_chunks * SHAPE::queries * 16 +
-           term_places * (hopper_rows * sizeof(uint4) +
-                          tile_bundles * (sizeof(stage_caps) + sizeof(uint32_t))) +
+           term_places * (hopper_rows * sizeof(uint4) + tile_bundles * sizeof(stage_caps)) +
            SHAPE::queries * (2 * sizeof(key_pair) + sizeof(key_start) / 2) +
-           warps * (sizeof(stage_caps) + queue_pairs * sizeof(pair) + sizeof(uint32_t)) +
+           warps * (sizeof(stage_caps) + queue_bytes) +
            tile_bundles * a.num_slots * (a.slot_words * sizeof(uint32_t) + 8);
 }
 
@@ -66,8 +71,7 @@ __device__ __forceinline__ stage_shared divide_shared(const stage_arguments &a)
     out.words = reinterpret_cast<key_pair *>(out.made_for + warps);
     out.starts = reinterpret_cast<key_start *>(out.words + SHAPE::queries * 2);
     out.pairs = reinterpret_cast<pair *>(out.starts + SHAPE::queries / 2);
-    out.masks = reinterpret_cast<uint32_t *>(out.pairs + warps * queue_pairs);
-    out.waiting = out.masks + term_places * tile_bundles;
+    out.waiting = reinterpret_cast<uint32_t *>(out.pairs + warps * queue_pairs);
     out.slots = out.waiting + warps;
     out.ring_barriers = shared_address(out.slots + tile_bundles * a.num_slots * a.slot_words);
     out.slot_barriers = out.ring_barriers + a.num_stages * ring_barrier_bytes;
@@ -112,14 +116,11 @@ struct stage_keys {
 
     // place: of the tile's terms.
     __device__ static __forceinline__ void store(const memory &shared, uint32_t place,
-                                                 const uint4 &terms, const stage_caps &caps,
-                                                 uint32_t mask)
+                                                 const uint4 &terms, const stage_caps &caps)
     {
         const uint32_t row = threadIdx.x % group_threads;
         shared.terms[place * hopper_rows + row] = terms;
-        if (row % warp_rows != 0) return;
-        shared.tile_caps[place * tile_bundles + row / warp_rows] = caps;
-        shared.masks[place * tile_bundles + row / warp_rows] = mask;
+        if (row % warp_rows == 0) shared.tile_caps[place * tile_bundles + row / warp_rows] = caps;
     }
 
     __device__ static __forceinline__ void make(const slices_arguments &a, const memory &shared,
@@ -133,12 +134,12 @@ struct stage_keys {
         const float tail =
             half_to_float(reinterpret_cast<const uint16_t *>(keys + key_words)[lane]);
         const uint4 terms = make_stage_terms(scale, bias, tail, mask >> lane & 1, state.caps);
-        store(shared, (bundle - own.first) % term_places, terms, state.caps, mask);
+        store(shared, (bundle - own.first) % term_places, terms, state.caps);
     }
 
     __device__ static __forceinline__ void make_none(const memory &shared, uint32_t tile)
     {
-        store(shared, tile % term_places, make_uint4(0, 0, 0, minus_one_bf16), {0, 0, 0, 0}, 0);
+        store(shared, tile % term_places, make_uint4(0, 0, 0, minus_one_bf16), {0, 0, 0, 0});
     }
 };
 
@@ -162,85 +163,26 @@ begin_stage(const stage_arguments &a, const stage_shared &shared, const block_wo
                             shared.made_for + threadIdx.x / 32, work.first_query, row);
 #pragma unroll
     for (uint32_t b = 0; b < SHAPE::blocks; b++) {
-        if (b < num_blocks) begin_tile(begun_with_of<SHAPE>(shared, place, b), sums[b]);
+        if (b < num_blocks)
+            begin_tile(begun_with_of<SHAPE>(shared, place, b), sums[b]);
+        else
+            clear_sums(sums[b]);
     }
 }
 
-// Pairs of a thread that go on, of a tile. Bit 8 * i + n of word w of a block of queries: register
-// i of four of the eight-column group 8 * w + n.
-template <class SHAPE> struct stage_hits {
-    static constexpr uint32_t num_words = 2 * SHAPE::blocks;
-    uint32_t words[num_words];
-};
-
-__device__ __forceinline__ uint32_t find_hits(const int (&sums)[64], uint32_t word)
+// Pairs of rows that the mask has are counted.
+__device__ __forceinline__ auto finish_of(const stage_arguments &a)
 {
-    uint32_t above = 0;
-#pragma unroll
-    for (uint32_t n = 0; n < 8; n++) {
-        const uint32_t i = (8 * word + n) * 4;
-        above |=
-            still_above_at(sums[i], sums[i + 1], sums[i + 2], sums[i + 3], static_cast<int>(n));
-    }
-    return ~above;
-}
-
-// Whether there are any, the same for the warp.
-template <class SHAPE> __device__ __forceinline__ bool has_hits(const stage_hits<SHAPE> &hits)
-{
-    uint32_t all = 0;
-#pragma unroll
-    for (uint32_t i = 0; i < hits.num_words; i++) all |= hits.words[i];
-    return __any_sync(all_lanes, all != 0);
-}
-
-// Each lane's next hit, if it has one and its row may be selected, to the queue. row: of the
-// thread's first query in a block of 64.
-template <class SHAPE>
-__device__ __forceinline__ void push_hits(const stage_arguments &a, const stage_shared &shared,
-                                          const block_work &work, uint32_t row, uint32_t tile,
-                                          stage_hits<SHAPE> &hits, pair_queue &queue)
-{
-    uint32_t own = 0, word = 0;
-#pragma unroll
-    for (uint32_t i = 0; i < hits.num_words; i++) {
-        if (hits.words[i] == 0) continue;
-        own = hits.words[i];
-        word = i;
-    }
-#pragma unroll
-    for (uint32_t i = 0; i < hits.num_words; i++) {
-        if (i == word) hits.words[i] = own & (own - 1);
-    }
-    const uint32_t bit = own != 0 ? static_cast<uint32_t>(__ffs(static_cast<int>(own))) - 1 : 0;
-    const uint32_t column = sum_column(threadIdx.x, word % 2 * 8 + bit % 8, bit / 8 % 2);
-    const uint32_t bundle = column / warp_rows;
-    const uint32_t mask =
-        load_after_wait(shared.masks + tile % term_places * tile_bundles + bundle);
-    const uint32_t first =
-        bundle_of(a.scan, work.begin + bundle * work.num_tiles + tile) * warp_rows;
-    const uint32_t query =
-        first_of_block<SHAPE>(work.first_query, threadIdx.x / group_threads, word / 2) + row;
-    push_pair(queue, own != 0 && (mask >> column % warp_rows & 1) != 0,
-              {first + column % warp_rows, query + bit / 16 * 8});
-}
-
-// All that a tile has. How many wait is in shared memory from tile to tile: registers are full.
-template <class SHAPE>
-__device__ __forceinline__ void queue_hits(const stage_arguments &a, const stage_shared &shared,
-                                           const block_work &work, uint32_t row, uint32_t tile,
-                                           stage_hits<SHAPE> &hits)
-{
-    const uint32_t warp = threadIdx.x / 32;
-    pair_queue queue = {shared.pairs + warp * queue_pairs, shared.waiting[warp]};
-#pragma unroll 1
-    do {
-        push_hits(a, shared, work, row, tile, hits, queue);
-        if (queue.count >= 32) finish_pairs(a.scan, a.stage, queue);
-    } while (has_hits(hits));
-    __syncwarp(); // all lanes have read how many waited
-    if (threadIdx.x % 32 == 0) shared.waiting[warp] = queue.count;
-    __syncwarp();
+    return [&a](bool has, const pair &own) {
+        if (has)
+            has = (__ldg(a.scan.codes.masks + own.place / warp_rows) >> own.place % warp_rows &
+                   1) != 0;
+        const int count = __popc(__ballot_sync(all_lanes, has));
+        if (threadIdx.x % 32 == 0)
+            atomicAdd(reinterpret_cast<unsigned long long *>(a.stage.survivors),
+                      static_cast<unsigned long long>(count));
+        finish_pair<key_kind::small_float>(a.scan, batch_slots{a.scan.codes.first_row}, has, own);
+    };
 }
 
 template <class SHAPE>
@@ -256,8 +198,7 @@ __device__ __forceinline__ void consume_stage(const stage_arguments &a, const st
             num_blocks++;
     }
     if (threadIdx.x % 32 == 0) shared.made_for[warp] = {-1, -1, -1, 0};
-    if (threadIdx.x % 32 == 0) shared.waiting[warp] = 0;
-    __syncwarp();
+    begin_queue(shared);
     ring_place at = {0, 0};
 #pragma unroll 1
     for (uint32_t tile = 0; tile < work.num_tiles; tile++) {
@@ -265,16 +206,16 @@ __device__ __forceinline__ void consume_stage(const stage_arguments &a, const st
         barrier_wait(full_barrier(shared, at.index), at.parity);
         begin_stage<SHAPE>(a, shared, work, num_blocks, row, tile % term_places, sums);
         multiply_slices<SHAPE>(a, shared, num_blocks, true, at, sums);
-        stage_hits<SHAPE> hits = {};
+        tile_hits hits[SHAPE::blocks] = {};
 #pragma unroll
-        for (uint32_t i = 0; i < hits.num_words; i++) {
-            if (i / 2 < num_blocks) hits.words[i] = find_hits(sums[i / 2], i % 2);
+        for (int b = 0; b < SHAPE::blocks; b++) {
+            if (b < static_cast<int>(num_blocks) && __any_sync(all_lanes, any_below(sums[b], true)))
+                hits[b] = find_below(sums[b]);
         }
-        if (has_hits(hits)) queue_hits(a, shared, work, row, tile, hits);
+        queue_blocks<SHAPE>(a.scan, shared, work, row, tile, hits, finish_of(a));
         release_stage(shared, at, a.num_stages);
     }
-    pair_queue queue = {shared.pairs + warp * queue_pairs, shared.waiting[warp]};
-    if (queue.count > 0) finish_pairs(a.scan, a.stage, queue);
+    end_queue(shared, finish_of(a));
 }
 
 template <class SHAPE>

@@ -106,9 +106,8 @@ struct bsw_device_part {
 // With queues those rows go there instead, each to its thread, which keeps its best `length` of all
 // that it was given since it was empty, whatever their order; items and counts are not touched.
 // Every row of the part belongs to a block that has room.
-// planes: one of the two below, as device_tuning.h says. matrix: mma s8 on tiles
-// that are unpacked once for up to 256 queries, or the Hopper kernel or that of few queries where
-// device_tuning.h says so; the same candidates.
+// By kernels of scan_kernels.h that fit, as device_tuning.h says: planes by mma of bits or by XOR
+// and popcount, matrix by int8 products; the same candidates.
 BSW_DEVICE_CALL int bsw_device_plane_scan(const struct bsw_device_codes *codes,
                                           const struct bsw_device_part *part,
                                           const struct bsw_device_queries *queries,
@@ -118,57 +117,11 @@ BSW_DEVICE_CALL int bsw_device_matrix_scan(const struct bsw_device_codes *codes,
                                            const struct bsw_device_queries *queries,
                                            const struct bsw_device_lists *lists, bsw_stream stream);
 
-// The two ways of the plane scan, whatever the tuning takes. popcount: XOR and popcount; codes are
-// read once for a group of queries. bit: mma of single bits; codes are read once for each query. It
-// wants bsw_device_bit_scan_fits: bits of every segment and of the queries are at most 8 together,
-// and a row has at most 1536 plane words, those of each segment rounded up to a multiple of 4.
-BSW_DEVICE_CALL int bsw_device_popcount_scan(const struct bsw_device_codes *codes,
-                                             const struct bsw_device_part *part,
-                                             const struct bsw_device_queries *queries,
-                                             const struct bsw_device_lists *lists,
-                                             bsw_stream stream);
-BSW_DEVICE_CALL int bsw_device_bit_scan_fits(const struct bsw_code_layout *layout,
-                                             uint32_t query_bits);
-BSW_DEVICE_CALL int bsw_device_bit_scan(const struct bsw_device_codes *codes,
-                                        const struct bsw_device_part *part,
-                                        const struct bsw_device_queries *queries,
-                                        const struct bsw_device_lists *lists, bsw_stream stream);
-
-// The matrix scan of up to 32 queries that unpacks documents in registers, whatever the tuning
-// takes. It wants bsw_device_few_scan_fits: queries together fit 48 KB of shared memory. takes: it
-// does, and the tuning of the current device takes it for that layout.
-BSW_DEVICE_CALL int bsw_device_few_scan_fits(const struct bsw_code_layout *layout,
-                                             uint32_t num_queries);
-BSW_DEVICE_CALL int bsw_device_takes_few_scan(const struct bsw_code_layout *layout,
-                                              uint32_t num_queries);
-BSW_DEVICE_CALL int bsw_device_few_scan(const struct bsw_device_codes *codes,
-                                        const struct bsw_device_part *part,
-                                        const struct bsw_device_queries *queries,
-                                        const struct bsw_device_lists *lists, bsw_stream stream);
-
 // Whether so many queries take the matrix scan, where it may be chosen: from the tuning's
-// matrix_from_queries on. Fewer, too, which it takes by the kernel above, where the plane scan
-// would count bits; but not where the tuning never takes it.
+// matrix_from_queries on. Fewer, too, where the plane scan would count bits and the matrix scan
+// would unpack documents in registers; but not where the tuning never takes it.
 BSW_DEVICE_CALL int bsw_device_takes_matrix(const struct bsw_code_layout *layout,
                                             uint32_t query_bits, uint32_t num_queries);
-
-// The matrix scan by mma, whatever the tuning takes.
-BSW_DEVICE_CALL int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
-                                               const struct bsw_device_part *part,
-                                               const struct bsw_device_queries *queries,
-                                               const struct bsw_device_lists *lists,
-                                               bsw_stream stream);
-
-// The matrix scan of Hopper (sm_90a), whether or not the tuning takes it: the same candidates.
-// cudaErrorInvalidValue where bsw_device_has_hopper is 0: the current device is no Hopper GPU, the
-// build has no code for one, or the layout is beyond 256 padded dimensions and does not fit eight
-// slices of up to 128 dimensions of one segment; and where codes are not aligned.
-BSW_DEVICE_CALL int bsw_device_has_hopper(const struct bsw_code_layout *layout);
-BSW_DEVICE_CALL int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *codes,
-                                                  const struct bsw_device_part *part,
-                                                  const struct bsw_device_queries *queries,
-                                                  const struct bsw_device_lists *lists,
-                                                  bsw_stream stream);
 
 // All queues empty.
 BSW_DEVICE_CALL int bsw_device_row_queues_clear(const struct bsw_device_lists *lists,

@@ -52,7 +52,7 @@ const struct bsw_device_tuning *bsw_device_tuning_find(int major, int minor)
 int bsw_device_lists_take_hopper(const struct bsw_device_tuning *tuning, uint32_t num_items,
                                  uint64_t num_bundles, uint32_t tile)
 {
-    if (tuning->list_kernel != BSW_DEVICE_MATRIX_HOPPER || tile >= BSW_LIST_TILES) return 0;
+    if (tuning->list_kernel != BSW_DEVICE_LISTS_HOPPER || tile >= BSW_LIST_TILES) return 0;
     uint32_t least = tuning->hopper_list_bundles[tile];
     return least != UINT32_MAX && num_bundles >= (uint64_t)least * num_items;
 }

@@ -19,12 +19,18 @@
 BSW_C_BEGIN
 
 #define BSW_MATRIX_TILES       3 // shapes of tiles of the mma kernel: for few, some and many queries
+#define BSW_FEW_LIST_TILES     2 // of those, which documents in registers may take
+#define BSW_MOST_CHOICES       8
 #define BSW_LIST_TILES         4 // of work items of lists: few queries by dp4a, then those tiles
 #define BSW_TUNING_MAX_DEVICES 32
 
-// hopper: wgmma, where device and layout have it (bsw_device_has_hopper,
-// bsw_device_has_hopper_stage, bsw_device_has_hopper_lists), else mma.
-enum bsw_device_matrix_kernel { BSW_DEVICE_MATRIX_MMA, BSW_DEVICE_MATRIX_HOPPER };
+// hopper: wgmma, where device and layout have it (bsw_device_has_hopper_lists), else mma.
+enum bsw_device_list_kernel { BSW_DEVICE_LISTS_MMA, BSW_DEVICE_LISTS_HOPPER };
+
+// A kernel of scan_kernels.h, which takes up to so many queries; UINT32_MAX: none; any.
+struct bsw_scan_choice {
+    uint32_t number, most_queries;
+};
 
 // How blocks share a scan: as many steps a block as leave `waves` times the blocks that run at
 // once, most_steps at most. A step is a bundle a warp (popcounts), four (bits) or a tile of
@@ -45,20 +51,18 @@ struct bsw_device_tuning {
     int major, minor; // holds from this compute capability on, up to the next row's
     // A batch of as many queries takes the matrix scan, where it may choose; UINT32_MAX: never.
     uint32_t matrix_from_queries;
-    enum bsw_device_matrix_kernel matrix_kernel;
-    // The matrix scan takes bsw_device_few_scan up to so many queries: of codes that it has code of
-    // its own for (one segment of 1 to 4 bits), and of others.
-    uint32_t few_queries_to[2];
-    // The plane scan takes bsw_device_bit_scan up to so many queries; 0: no fast mma of bits.
-    uint32_t bit_queries;
+    // The first that fits takes a batch; last of all, unnamed, the one that fits any: popcounts,
+    // mma. What a batch has beyond whole blocks may go to another (scan_kernels.h).
+    struct bsw_scan_choice plane_scans[BSW_MOST_CHOICES], matrix_scans[BSW_MOST_CHOICES];
     uint32_t plane_group_bytes; // of query planes in shared memory, unless one query needs more
     struct bsw_device_division plane, matrix, hopper;
     // The largest batch that the mma kernel's tile i takes; rising, the last is UINT32_MAX.
     uint32_t tile_queries[BSW_MATRIX_TILES];
-    uint32_t hopper_few_queries; // up to so many: blocks with one consumer, two on a multiprocessor
-    // For work items of lists (device_list_scan.h). Hopper takes those of a tile that have so many
+    // For work items of lists (device_list_scan.h). Of few queries, whether documents in registers
+    // take them (few_scan.cuh). Hopper takes those of a tile that have so many
     // bundles or more, on average of a launch; UINT32_MAX: none.
-    enum bsw_device_matrix_kernel list_kernel;
+    uint32_t few_lists[BSW_FEW_LIST_TILES];
+    enum bsw_device_list_kernel list_kernel;
     uint32_t hopper_list_bundles[BSW_LIST_TILES];
     // Codes of so many padded dimensions are scanned progressively unasked; UINT32_MAX: none.
     uint32_t progressive_from_dims;
@@ -88,7 +92,7 @@ enum bsw_status bsw_device_tuning_parse(const char *name, const char *text,
 
 // The lines of a row, with all columns and a '\0'; BSW_ERROR_TOO_LARGE where capacity is too small:
 // BSW_DEVICE_TUNING_TEXT_BYTES do.
-#define BSW_DEVICE_TUNING_TEXT_BYTES 1024
+#define BSW_DEVICE_TUNING_TEXT_BYTES 2048
 enum bsw_status bsw_device_tuning_format(const struct bsw_device_tuning *row, char *out,
                                          size_t capacity, struct bsw_error *err);
 

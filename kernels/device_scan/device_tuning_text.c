@@ -5,19 +5,22 @@
 #include <string.h>
 
 #include "kernels/device_scan/device_tuning.h"
+#include "kernels/device_scan/scan_kernels.h"
 #include "kernels/tuning_text.h"
 
 #define NEVER       UINT32_MAX
-#define MOST_VALUES 5
+#define MOST_VALUES (2 * BSW_MOST_CHOICES)
 #define MOST_STEPS  (1u << 16) // a chunk of that many tiles of 8 bundles does not pass 32 bits
-#define VALUE_BYTES 64
+#define VALUE_BYTES 256
 
 // A column is one or more numbers of the row, each 4 bytes, one behind the other.
 struct column {
     const char *name;
     size_t offset;
     uint32_t num_values, least, most;
-    int has_never;        // a number may be -
+    int has_never;  // a number may be -
+    int is_choices; // names of kernels of the family and up to how many queries: two numbers
+    enum bsw_scan_family family;
     const char *words[2]; // what values 0 and 1 are called, instead of numbers
     const char *what;     // it must be
 };
@@ -38,10 +41,10 @@ struct column {
         .name = text, .offset = AT(member), .num_values = 2, .least = 1, .most = MOST_STEPS, \
         .what = "STEPS,WAVES, each 1 to 65536"                                               \
     }
-#define KERNEL(member)                                                     \
-    {                                                                      \
-        .name = #member, .offset = AT(member), .num_values = 1, .most = 1, \
-        .words = {"mma", "hopper"}, .what = "mma or hopper"                \
+#define CHOICES(member, which, must_be)                                                    \
+    {                                                                                      \
+        .name = #member, .offset = AT(member), .num_values = MOST_VALUES, .is_choices = 1, \
+        .family = which, .what = "up to 8 kernels, each NAME or NAME:QUERIES, as " must_be \
     }
 #define SWITCH(text, member)                                                                    \
     {                                                                                           \
@@ -49,19 +52,25 @@ struct column {
         .what = "on or off"                                                                     \
     }
 
-_Static_assert(sizeof(enum bsw_device_matrix_kernel) == sizeof(uint32_t), "columns are 4 bytes");
+_Static_assert(sizeof(enum bsw_device_list_kernel) == sizeof(uint32_t), "columns are 4 bytes");
 
 static const struct column columns[] = {
     COUNT_OR_NEVER(matrix_from_queries, 1, 1, "a number >= 1, or -"),
-    KERNEL(matrix_kernel),
-    {.name = "few_queries_to",
-     .offset = AT(few_queries_to),
-     .num_values = 2,
-     .most = 32,
-     .what = "two numbers of 0 to 32"},
-    KERNEL(list_kernel),
+    CHOICES(plane_scans, BSW_PLANE_SCANS, "bits:1,popcount"),
+    CHOICES(matrix_scans, BSW_MATRIX_SCANS, "few:32,mma"),
+    {.name = "few_lists",
+     .offset = AT(few_lists),
+     .num_values = BSW_FEW_LIST_TILES,
+     .most = 1,
+     .words = {"off", "on"},
+     .what = "off or on for up to 8 queries, and for 16, as off,on"},
+    {.name = "list_kernel",
+     .offset = AT(list_kernel),
+     .num_values = 1,
+     .most = 1,
+     .words = {"mma", "hopper"},
+     .what = "mma or hopper"},
     COUNT_OR_NEVER(hopper_list_bundles, BSW_LIST_TILES, 0, "four numbers, or - for never"),
-    COUNT(bit_queries, 0, NEVER - 1, "a number >= 0"),
     COUNT(plane_group_bytes, 1, 48 << 10, "1 to 49152"),
     {.name = "tile_queries",
      .offset = AT(tile_queries),
@@ -69,7 +78,6 @@ static const struct column columns[] = {
      .least = 1,
      .most = NEVER - 1,
      .what = "two numbers >= 1 that rise"},
-    COUNT(hopper_few_queries, 0, NEVER - 1, "a number >= 0"),
     DIVISION("plane_division", plane),
     DIVISION("matrix_division", matrix),
     DIVISION("hopper_division", hopper),
@@ -111,6 +119,31 @@ refuse(const struct bsw_tuning_line *line, struct bsw_error *err, const char *fo
     return bsw_tuning_line_refuse(line, why, err);
 }
 
+// "few:32"
+static int read_choice(enum bsw_scan_family family, char *word, uint32_t *out)
+{
+    char *most = strchr(word, ':');
+    if (most) *most++ = '\0';
+    out[0] = 0;
+    while (out[0] < BSW_NUM_SCANS && (bsw_scan_rows[out[0]].family != family ||
+                                      strcmp(bsw_scan_rows[out[0]].name, word) != 0))
+        out[0]++;
+    out[1] = NEVER;
+    return out[0] < BSW_NUM_SCANS && (!most || bsw_tuning_read_count(most, 1, NEVER - 1, &out[1]));
+}
+
+static int read_choices(const struct column *column, char *text, uint32_t *out)
+{
+    char *word, *rest = text;
+    uint32_t num = 0;
+    for (uint32_t i = 0; i < MOST_VALUES; i++) out[i] = NEVER;
+    while ((word = strsep(&rest, ",")) != NULL) {
+        if (num == MOST_VALUES || !read_choice(column->family, word, out + num)) return 0;
+        num += 2;
+    }
+    return num > 0;
+}
+
 static int read_value(const struct column *column, const char *word, uint32_t *out)
 {
     if (column->words[0]) {
@@ -127,6 +160,7 @@ static int read_values(const struct column *column, char *text, uint32_t *out)
 {
     char *word, *rest = text;
     uint32_t num = 0;
+    if (column->is_choices) return read_choices(column, text, out);
     while ((word = strsep(&rest, ",")) != NULL)
         if (num == column->num_values || !read_value(column, word, &out[num++])) return 0;
     return num == column->num_values;
@@ -228,17 +262,33 @@ enum bsw_status bsw_device_tuning_parse(const char *name, const char *text,
 
 // ---- writing ----
 
+static void format_choices(const uint32_t *values, char out[VALUE_BYTES])
+{
+    size_t length = 0;
+    for (uint32_t i = 0; i < MOST_VALUES && values[i] < BSW_NUM_SCANS; i += 2) {
+        char most[16] = "";
+        if (values[i + 1] != NEVER) snprintf(most, sizeof most, ":%u", values[i + 1]);
+        length += (size_t)snprintf(out + length, VALUE_BYTES - length, "%s%s%s", i > 0 ? "," : "",
+                                   bsw_scan_rows[values[i]].name, most);
+    }
+}
+
 static void format_values(const struct column *column, const struct bsw_device_tuning *row,
                           char out[VALUE_BYTES])
 {
     uint32_t values[MOST_VALUES];
     size_t length = 0;
     memcpy(values, (const char *)row + column->offset, column->num_values * sizeof values[0]);
+    if (column->is_choices) {
+        format_choices(values, out);
+        return;
+    }
     for (uint32_t i = 0; i < column->num_values; i++) {
         const char *comma = i > 0 ? "," : "";
         int added;
         if (column->words[0])
-            added = snprintf(out + length, VALUE_BYTES - length, "%s", column->words[values[i]]);
+            added = snprintf(out + length, VALUE_BYTES - length, "%s%s", comma,
+                             column->words[values[i]]);
         else if (values[i] == NEVER)
             added = snprintf(out + length, VALUE_BYTES - length, "%s-", comma);
         else

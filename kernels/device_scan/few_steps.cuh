@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How device_few_scan.cu goes through the codes: shapes, queries in shared memory, steps and their
+// How few_scan.cuh goes through the codes: shapes, queries in shared memory, steps and their
 // products.
 #ifndef BITSWEEP_KERNELS_FEW_STEPS_CUH
 #define BITSWEEP_KERNELS_FEW_STEPS_CUH
@@ -57,14 +57,14 @@ inline size_t shared_bytes(uint32_t queries, uint32_t padded_dims)
     return queries * (sizeof(key_query) + static_cast<size_t>(padded_dims));
 }
 
-template <class SHAPE>
-__device__ __forceinline__ void load_queries(const scan_arguments &a,
+template <class SHAPE, class QUERIES>
+__device__ __forceinline__ void load_queries(const scan_arguments &a, const QUERIES &queries,
                                              const few_shared<SHAPE> &shared)
 {
     const uint32_t dims = a.codes.layout.padded_dims;
     for (uint32_t i = threadIdx.x; i < dims * SHAPE::tiles; i += tuning.threads) {
         const uint32_t lane = i % 32, tile = i / 32 % SHAPE::tiles, word = i / 32 / SHAPE::tiles;
-        const uint32_t query = tile * 8 + lane / row_lanes;
+        const uint32_t query = queries.number(tile * 8 + lane / row_lanes);
         uint2 own = {0, 0};
         if (query < a.queries.num_queries) {
             const uint32_t *from = reinterpret_cast<const uint32_t *>(
@@ -74,7 +74,7 @@ __device__ __forceinline__ void load_queries(const scan_arguments &a,
         shared.components[i] = own;
     }
     if (SHAPE::has_terms && threadIdx.x < SHAPE::queries)
-        shared.keys[threadIdx.x] = load_key_query(a, threadIdx.x);
+        shared.keys[threadIdx.x] = load_key_query(queries, threadIdx.x);
     __syncthreads();
 }
 
@@ -83,6 +83,11 @@ __device__ __forceinline__ void load_queries(const scan_arguments &a,
 // A step: from which bundle of the part, and which word of which segment.
 struct few_place {
     uint32_t bundle, segment, word;
+};
+
+// Which bundles of the part a warp takes: first, first + step ... below last.
+struct few_work {
+    uint32_t first, last, step;
 };
 
 __device__ __forceinline__ bool begins_bundle(const few_place &place)
@@ -102,11 +107,12 @@ template <class SHAPE> __device__ __forceinline__ uint32_t words_of(const bsw_se
 }
 
 template <class SHAPE>
-__device__ __forceinline__ few_place next_place(const scan_arguments &a, few_place place)
+__device__ __forceinline__ few_place next_place(const scan_arguments &a, uint32_t step,
+                                                few_place place)
 {
     const bool is_one = SHAPE::bits == 0 && bits_at<SHAPE>(a, place) > field_planes;
     if (SHAPE::whole > 0) {
-        place.bundle += gridDim.x * (tuning.threads / warp_rows);
+        place.bundle += step;
         return place;
     }
     place.word += is_one ? 1 : SHAPE::slots;
@@ -114,7 +120,7 @@ __device__ __forceinline__ few_place next_place(const scan_arguments &a, few_pla
     place.word = 0;
     if (SHAPE::bits == 0 && ++place.segment < a.codes.layout.num_segments) return place;
     place.segment = 0;
-    place.bundle += gridDim.x * (tuning.threads / warp_rows);
+    place.bundle += step;
     return place;
 }
 

@@ -54,10 +54,10 @@ __device__ __forceinline__ void multiply_tile(uint32_t tile,
 }
 
 // A tile and a consumer's block of 64 queries.
-template <class SHAPE, key_kind KIND, class QUERIES>
+template <class SHAPE, key_kind KIND, class QUERIES, class SLOTS>
 __device__ __forceinline__ void
 scan_block(const hopper_arguments &a, const hopper_shared &shared, const QUERIES &queries,
-           const block_work &work, const unsigned (&fragments)[SHAPE::words][4],
+           const SLOTS &slots, const block_work &work, const unsigned (&fragments)[SHAPE::words][4],
            const quick_query (&own)[2], const begun_with &with, uint32_t first_query, uint32_t tile,
            uint32_t stage, bool has_second)
 {
@@ -68,14 +68,13 @@ scan_block(const hopper_arguments &a, const hopper_shared &shared, const QUERIES
     multiply_tile<SHAPE>(shared_address(shared.tiles + stage * SHAPE::tile_bytes), fragments,
                          has_terms, sums);
     finish_products(sums);
-    const uint32_t parts =
-        has_terms ? find_below(sums, !may_skip || has_second)
-                  : find_parts<KIND, may_skip>(own, sums, shared.bounds + stage * tile_bundles,
-                                               has_second);
-    if (parts != 0)
-        append_tile<KIND, half_queries>(a.scan, queries, work, first_query, tile, sums,
-                                        place_of_thread(shared, SHAPE::consumer_threads), parts,
-                                        with);
+    const bundle_bound *bounds = shared.bounds + stage * tile_bundles;
+    const bool any = has_terms ? any_below(sums, !may_skip || has_second)
+                               : any_within<KIND>(own, sums, bounds, !may_skip || has_second);
+    if (!__any_sync(all_lanes, any)) return;
+    const tile_hits hits = has_terms ? find_below(sums) : find_within<KIND>(own, sums, bounds);
+    queue_hits<half_queries>(a.scan, shared, queries, work, first_query, tile, hits,
+                             finish_of<KIND>(a.scan, slots));
 }
 
 // Loads a thread's two queries in a block of 64.
@@ -89,10 +88,10 @@ __device__ __forceinline__ void load_pair(const QUERIES &queries, uint32_t first
 
 // Tiles of the block's work, or of one item of it; at: of the first in the ring, in the end of the
 // one that follows.
-template <class SHAPE, key_kind KIND, class QUERIES>
-__device__ __forceinline__ void consume_tiles(const hopper_arguments &a,
-                                              const hopper_shared &shared, const QUERIES &queries,
-                                              const block_work &work, ring_place &at)
+template <class SHAPE, key_kind KIND, class QUERIES, class SLOTS>
+__device__ __forceinline__ void
+consume_tiles(const hopper_arguments &a, const hopper_shared &shared, const QUERIES &queries,
+              const SLOTS &slots, const block_work &work, ring_place &at)
 {
     constexpr bool has_terms = KIND == key_kind::small_float;
     const uint32_t consumer = threadIdx.x / group_threads;
@@ -120,7 +119,7 @@ __device__ __forceinline__ void consume_tiles(const hopper_arguments &a,
             if (has_terms) with = begun_with_of<SHAPE>(shared, at.index, b);
             if (!has_terms && !QUERIES::keeps_quick) load_pair<KIND>(queries, query + row, own[b]);
             if (query < queries.count) // the same for the whole warpgroup
-                scan_block<SHAPE, KIND>(a, shared, queries, work, fragments[b], own[b], with,
+                scan_block<SHAPE, KIND>(a, shared, queries, slots, work, fragments[b], own[b], with,
                                         query + row, tile, at.index,
                                         query + half_queries < queries.count);
         }

@@ -4,10 +4,9 @@
 // Sums of small float keys start with terms of keys (key_terms.cuh): one bit of each says whether
 // its pair may pass. Otherwise, of the eight sums that a thread has of a bundle and a query the
 // least is compared with a bound: a limit on integers, or for float keys one that holds for all
-// rows of the bundle (dot_bound.cuh). Only where that finds something keys are compared, as in
-// device_matrix_scan.cu. Sums are not indexed at run time: the rare way copies eight at a time to a
-// place of the thread's own in shared memory. It calls no function, which would have ptxas wait
-// after every wgmma.
+// rows of the bundle (dot_bound.cuh). Only where that finds something in a warp each sum is looked
+// at, and pairs that may pass go to the warp's queue (pair_queue.cuh). Sums are not indexed at run
+// time. No function is called, which would have ptxas wait after every wgmma.
 #ifndef BITSWEEP_KERNELS_HOPPER_SELECT_CUH
 #define BITSWEEP_KERNELS_HOPPER_SELECT_CUH
 
@@ -15,6 +14,8 @@
 
 namespace bsw
 {
+
+// ---- sums that have bounds ----
 
 // The least of the thread's eight sums of a bundle and a query.
 __device__ __forceinline__ int least_sum(const int (&sums)[64], uint32_t bundle, uint32_t half)
@@ -28,104 +29,53 @@ __device__ __forceinline__ int least_sum(const int (&sums)[64], uint32_t bundle,
     return least;
 }
 
-// Which parts (bundle after bundle, two queries each) of the thread's sums may have one that
-// passes, rows that do not exist or are masked included: a bit each. Of the halves FIRST .. LAST
-// - 1, a query each.
+// Whether one of the thread's sums may pass, rows that do not exist or are masked included; of the
+// halves FIRST .. LAST - 1, a query each.
 template <key_kind KIND, uint32_t FIRST, uint32_t LAST>
-__device__ __forceinline__ uint32_t find_parts(const quick_query (&own)[2], const int (&sums)[64],
-                                               const bundle_bound *bounds)
+__device__ __forceinline__ bool any_within(const quick_query (&own)[2], const int (&sums)[64],
+                                           const bundle_bound *bounds)
 {
-    uint32_t parts = 0;
+    bool any = false;
 #pragma unroll
     for (uint32_t bundle = 0; bundle < tile_bundles; bundle++) {
         bundle_bound bound = {};
         if (KIND != key_kind::integer) bound = load_after_wait(bounds + bundle);
 #pragma unroll
-        for (uint32_t half = FIRST; half < LAST; half++) {
-            const int least = least_sum(sums, bundle, half);
-            if (may_pass<KIND>(own[half], least, bound)) parts |= 1u << (2 * bundle + half);
-        }
+        for (uint32_t half = FIRST; half < LAST; half++)
+            any |= may_pass<KIND>(own[half], least_sum(sums, bundle, half), bound);
     }
-    return parts;
+    return any;
 }
 
-// The same for all lanes of the warp. MAY_SKIP: there may be no queries of the second half,
-// has_second says so, the same for the warp.
-template <key_kind KIND, bool MAY_SKIP>
-__device__ __forceinline__ uint32_t find_parts(const quick_query (&own)[2], const int (&sums)[64],
-                                               const bundle_bound *bounds, bool has_second)
-{
-    uint32_t found = find_parts < KIND, 0, MAY_SKIP ? 1 : 2 > (own, sums, bounds);
-    if (MAY_SKIP && has_second) found |= find_parts<KIND, 1, 2>(own, sums, bounds);
-    return __reduce_or_sync(all_lanes, found);
-}
-
-// A thread's place for a part's sums: pairs, those of all threads after each other, so that a pair
-// leaves as it is in registers. Sum 2 * i + c: of the part's eight-column group i, column c of the
-// thread's two.
-struct rare_place {
-    int *pairs;
-    uint32_t stride; // from pair to pair, ints
-
-    __device__ __forceinline__ int &operator[](uint32_t i) const
-    {
-        return pairs[i / 2 * stride + i % 2];
-    }
-};
-
-__device__ __forceinline__ rare_place place_of_thread(const hopper_shared &shared,
-                                                      uint32_t consumer_threads)
-{
-    return {shared.rare + threadIdx.x * 2, consumer_threads * 2};
-}
-
-__device__ __forceinline__ void copy_part(const int (&sums)[64], uint32_t part,
-                                          const rare_place &place)
-{
-#pragma unroll
-    for (uint32_t p = 0; p < 2 * tile_bundles; p++) {
-        if (p != part) continue;
-#pragma unroll
-        for (uint32_t i = 0; i < rare_sums; i++)
-            place[i] = sums[sum_register(p / 2 * 4 + i / 2, p % 2, i % 2)];
-    }
-}
-
-// Where in its bundle, or in its 32 columns of the tile, sum i of a part is.
-__device__ __forceinline__ uint32_t row_of_sum(uint32_t i)
-{
-    return sum_column(threadIdx.x, i / 2, i % 2);
-}
-
-// A bundle of a tile, as the rare way sees it. first_row: of the bundle in the codes.
-struct rare_bundle {
-    uint32_t first_row, mask;
-};
-
-// The row's scale and bias.
 template <key_kind KIND>
-__device__ __forceinline__ float2 load_keys(const scan_arguments &a, uint32_t row)
+__device__ __forceinline__ bool any_within(const quick_query (&own)[2], const int (&sums)[64],
+                                           const bundle_bound *bounds, bool has_second)
 {
-    if (KIND == key_kind::integer) return {0, 0};
-    return {half_to_float(__ldg(a.codes.scales + row)), __ldg(a.codes.biases + row)};
+    const bool first = any_within<KIND, 0, 1>(own, sums, bounds);
+    return has_second ? first | any_within<KIND, 1, 2>(own, sums, bounds) : first;
 }
 
-// Finds the hits among `some` of the sums, a bit each, the same for the warp. QUERY: thread_query,
-// or what else reaches<KIND> takes.
-template <key_kind KIND, class QUERY>
-__device__ __forceinline__ uint32_t find_hits(const scan_arguments &a, const QUERY &query,
-                                              const rare_bundle &of, const rare_place &place,
-                                              uint32_t some)
+// Which of the thread's pairs in a tile and a block of 64 queries may pass. Bit 8 * i + n of word
+// w: register i of four of the eight-column group 8 * w + n.
+struct tile_hits {
+    uint32_t words[2];
+};
+
+template <key_kind KIND>
+__device__ __forceinline__ tile_hits find_within(const quick_query (&own)[2], const int (&sums)[64],
+                                                 const bundle_bound *bounds)
 {
-    uint32_t hits = 0;
-#pragma unroll 1
-    for (; some != 0; some &= some - 1) {
-        const uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(some)) - 1);
-        if (!(of.mask >> row_of_sum(i) & 1)) continue;
-        const float2 keys = load_keys<KIND>(a, of.first_row + row_of_sum(i));
-        if (reaches<KIND>(query, place[i], keys.x, keys.y)) hits |= 1u << i;
+    tile_hits out = {};
+#pragma unroll
+    for (uint32_t n = 0; n < 16; n++) {
+        bundle_bound bound = {};
+        if (KIND != key_kind::integer) bound = load_after_wait(bounds + n / 4);
+#pragma unroll
+        for (uint32_t i = 0; i < 4; i++)
+            if (may_pass<KIND>(own[i / 2], sums[4 * n + i], bound))
+                out.words[n / 8] |= 1u << (8 * i + n % 8);
     }
-    return hits;
+    return out;
 }
 
 // Which queries a block has, by their places i in the scan:
@@ -134,8 +84,7 @@ __device__ __forceinline__ uint32_t find_hits(const scan_arguments &a, const QUE
 //   number(i)                          in the batch; none of the batch: there is none
 //   quick<KIND>(i)                     as load_quick; keeps_quick: once, not for every tile
 //   load_key_query(queries, i)         as that of key_terms.cuh
-//   keys<KIND>(i)                      what reaches<KIND> takes
-//   item<KIND>(query, row, score)      a candidate; query: what keys gave; row: in the codes
+//   slot(i)                            what pairs have of it (pair_queue.cuh)
 //
 // Here all of a batch.
 struct batch_queries {
@@ -154,42 +103,15 @@ struct batch_queries {
         return load_quick<KIND>(a, i);
     }
 
-    template <key_kind KIND> __device__ __forceinline__ thread_query keys(uint32_t i) const
+    __device__ __forceinline__ uint32_t slot(uint32_t i) const
     {
-        return load_query<KIND>(a, i);
-    }
-
-    template <key_kind KIND>
-    __device__ __forceinline__ uint64_t item(const thread_query &, uint32_t row,
-                                             uint32_t score) const
-    {
-        return pack_candidate(score, a.codes.first_row + row);
+        return i;
     }
 };
 
 __device__ __forceinline__ key_query load_key_query(const batch_queries &queries, uint32_t i)
 {
     return load_key_query(queries.a, i);
-}
-
-// Hits of the four lanes that share the query, number `own` of the block, to its list, one
-// atomicAdd.
-template <key_kind KIND, class QUERIES, class QUERY>
-__device__ __forceinline__ void append_hits(const scan_arguments &a, const QUERIES &queries,
-                                            const QUERY &query, uint32_t own, const rare_bundle &of,
-                                            const rare_place &place, uint32_t hits)
-{
-    const uint32_t number = queries.number(own);
-    uint32_t at = take_places(a.lists, number, static_cast<uint32_t>(__popc(hits)));
-#pragma unroll 1
-    for (; hits != 0; hits &= hits - 1, at++) {
-        const uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(hits)) - 1);
-        const uint32_t row = of.first_row + row_of_sum(i);
-        const float2 keys = load_keys<KIND>(a, row);
-        const int dot = query.constant - 2 * place[i];
-        const uint32_t score = score_of<KIND>(dot, query.scale, keys.x, keys.y);
-        put_item(a.lists, number, at, queries.template item<KIND>(query, row, score));
-    }
 }
 
 // ---- sums that start with terms of keys ----
@@ -257,37 +179,6 @@ __device__ __forceinline__ void begin_tile(const begun_with &with, int (&sums)[6
     }
 }
 
-// Which of a part's sums may pass in some lane, the same for the warp: rarely more than one or two,
-// and the keys of each row are fetched from memory.
-__device__ __forceinline__ uint32_t sums_below(const rare_place &place)
-{
-    uint32_t below = 0;
-#pragma unroll
-    for (uint32_t i = 0; i < rare_sums; i++) {
-        if (!(static_cast<uint32_t>(place[i]) & still_above)) below |= 1u << i;
-    }
-    return __reduce_or_sync(all_lanes, below);
-}
-
-// Takes the first step away from `some` of a part's sums, the same for the warp. One at a time:
-// registers are full of other sums.
-__device__ __forceinline__ void take_terms(const begun_with &with, uint32_t part, uint32_t some,
-                                           const rare_place &place)
-{
-    const uint32_t *terms =
-        reinterpret_cast<const uint32_t *>(with.terms + part / 2 * warp_rows) + threadIdx.x % 32;
-    const key_pair words = *with.words;
-    const key_start start = *with.start;
-#pragma unroll 1
-    for (; some != 0; some &= some - 1) {
-        const uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(some)) - 1);
-        int begun[4];
-        begin_sums(begun, words, load_after_wait(terms + i / 2 * 32), start);
-        const int first = part % 2 ? begun[2] : begun[0], second = part % 2 ? begun[3] : begun[1];
-        place[i] -= i % 2 ? second : first;
-    }
-}
-
 // `all` and all of a bundle's sums of a half: bits that are 1 in every one.
 __device__ __forceinline__ uint32_t join_sums(const int (&sums)[64], uint32_t bundle, uint32_t half,
                                               uint32_t all)
@@ -299,9 +190,9 @@ __device__ __forceinline__ uint32_t join_sums(const int (&sums)[64], uint32_t bu
     return all;
 }
 
-// Bits as in find_parts, the same for all lanes of the warp; so is has_second: whether there are
-// queries of the second half.
-__device__ __forceinline__ uint32_t find_below(const int (&sums)[64], bool has_second)
+// Whether a sum of the thread says that its pair may pass. has_second: whether there are queries of
+// the second half.
+__device__ __forceinline__ bool any_below(const int (&sums)[64], bool has_second)
 {
     uint32_t all[tile_bundles]; // four chains, for each step waits for the one before
 #pragma unroll
@@ -312,42 +203,119 @@ __device__ __forceinline__ uint32_t find_below(const int (&sums)[64], bool has_s
         for (uint32_t bundle = 0; bundle < tile_bundles; bundle++)
             all[bundle] = join_sums(sums, bundle, 1, all[bundle]);
     }
-    if (!__any_sync(all_lanes, (and_bits(all[0], all[1], all[2]) & all[3]) == 0)) return 0;
-    uint32_t parts = 0;
-#pragma unroll
-    for (uint32_t bundle = 0; bundle < tile_bundles; bundle++) {
-        if (join_sums(sums, bundle, 0, still_above) == 0) parts |= 1u << (2 * bundle);
-        if (has_second && join_sums(sums, bundle, 1, still_above) == 0) parts |= 2u << (2 * bundle);
-    }
-    return __reduce_or_sync(all_lanes, parts);
+    return (and_bits(all[0], all[1], all[2]) & all[3]) == 0;
 }
 
-// ---- tiles ----
-
-// first_query: of the thread's row 0, the other half's is DISTANCE further; parts: the same for the
-// warp; with.terms: NULL where sums start with 0.
-template <key_kind KIND, uint32_t DISTANCE, class QUERIES>
-__device__ __forceinline__ void
-append_tile(const scan_arguments &a, const QUERIES &queries, const block_work &work,
-            uint32_t first_query, uint32_t tile, const int (&sums)[64], const rare_place &place,
-            uint32_t parts, const begun_with &with)
+// Bit 22 of four sums, that of sum i as bit 8 * i + place, 0 .. 7.
+__device__ __forceinline__ uint32_t still_above_at(int first, int second, int third, int fourth,
+                                                   int place)
 {
+    // It is bit 6 of the third byte.
+    const uint32_t low =
+        __byte_perm(static_cast<unsigned>(first), static_cast<unsigned>(second), 0x0062);
+    const uint32_t high =
+        __byte_perm(static_cast<unsigned>(third), static_cast<unsigned>(fourth), 0x0062);
+    const uint32_t four = __byte_perm(low, high, 0x5410);
+    const uint32_t moved =
+        place < 6 ? four >> (place < 6 ? 6 - place : 0) : four << (place < 6 ? 0 : place - 6);
+    return moved & 0x01010101u << place;
+}
+
+__device__ __forceinline__ tile_hits find_below(const int (&sums)[64])
+{
+    tile_hits out = {};
+#pragma unroll
+    for (uint32_t n = 0; n < 16; n++)
+        out.words[n / 8] |= still_above_at(sums[4 * n], sums[4 * n + 1], sums[4 * n + 2],
+                                           sums[4 * n + 3], static_cast<int>(n % 8));
+    return {{~out.words[0], ~out.words[1]}};
+}
+
+// ---- from hits to queues ----
+
+// What take_pairs calls.
+template <key_kind KIND, class SLOTS>
+__device__ __forceinline__ auto finish_of(const scan_arguments &a, const SLOTS &slots)
+{
+    return [&a, slots](bool has, const pair &own) { finish_pair<KIND>(a, slots, has, own); };
+}
+
+// Each lane's next hit, if it has one, to the queue. first_query: of the thread's row 0 of the
+// block of 64, the other half's is DISTANCE further. Rows of bundles and queries that the block
+// does not have are passed over.
+template <uint32_t DISTANCE, class QUERIES>
+__device__ __forceinline__ void push_hits(const scan_arguments &a, const QUERIES &queries,
+                                          const block_work &work, uint32_t first_query,
+                                          uint32_t tile, tile_hits &hits, pair_queue &queue)
+{
+    const bool is_second = hits.words[0] == 0;
+    const uint32_t own = is_second ? hits.words[1] : hits.words[0];
+    hits.words[1] = is_second ? own & (own - 1) : hits.words[1];
+    hits.words[0] = is_second ? 0 : own & (own - 1);
+    const uint32_t bit = own != 0 ? static_cast<uint32_t>(__ffs(static_cast<int>(own))) - 1 : 0;
+    const uint32_t column = sum_column(threadIdx.x, (is_second ? 8 : 0) + bit % 8, bit / 8 % 2);
+    const uint32_t bundle = work.begin + column / warp_rows * work.num_tiles + tile;
+    const uint32_t query = first_query + bit / 16 * DISTANCE;
+    push_pair(queue, own != 0 && bundle < work.end && query < queries.count,
+              {bundle_of(a, bundle) * warp_rows + column % warp_rows, queries.slot(query)});
+}
+
+__device__ __forceinline__ void begin_queue(const hopper_shared &shared)
+{
+    if (threadIdx.x % 32 == 0) shared.waiting[threadIdx.x / 32] = 0;
+    __syncwarp();
+}
+
+__device__ __forceinline__ pair_queue queue_of_warp(const hopper_shared &shared)
+{
+    const uint32_t warp = threadIdx.x / 32;
+    return {shared.pairs + warp * queue_pairs, shared.waiting[warp]};
+}
+
+// All that a warp has of a tile and a block of 64; finish: as take_pairs has it. How many wait is
+// in shared memory from tile to tile: registers are full.
+template <uint32_t DISTANCE, class QUERIES, class FINISH>
+__device__ __forceinline__ void queue_hits(const scan_arguments &a, const hopper_shared &shared,
+                                           const QUERIES &queries, const block_work &work,
+                                           uint32_t first_query, uint32_t tile, tile_hits hits,
+                                           const FINISH &finish)
+{
+    pair_queue queue = queue_of_warp(shared);
 #pragma unroll 1
-    for (; parts != 0; parts &= parts - 1) {
-        const uint32_t part = static_cast<uint32_t>(__ffs(static_cast<int>(parts)) - 1);
-        const uint32_t i = work.begin + part / 2 * work.num_tiles + tile;
-        if (i >= work.end) return; // nor are there any later ones
-        const uint32_t bundle = bundle_of(a, i);
-        const rare_bundle of = {bundle * warp_rows, __ldg(a.codes.masks + bundle)};
-        copy_part(sums, part, place);
-        const uint32_t some = with.terms ? sums_below(place) : (1u << rare_sums) - 1;
-        if (with.terms) take_terms(with, part, some, place);
-        const uint32_t own = first_query + DISTANCE * (part % 2);
-        const auto query = queries.template keys<KIND>(own);
-        const uint32_t hits = find_hits<KIND>(a, query, of, place, some);
-        if (__any_sync(all_lanes, hits != 0))
-            append_hits<KIND>(a, queries, query, own, of, place, hits);
+    do {
+        push_hits<DISTANCE>(a, queries, work, first_query, tile, hits, queue);
+        if (queue.count >= 32) take_pairs(queue, finish);
+    } while (__any_sync(all_lanes, (hits.words[0] | hits.words[1]) != 0));
+    __syncwarp(); // all lanes have read how many waited
+    if (threadIdx.x % 32 == 0) shared.waiting[threadIdx.x / 32] = queue.count;
+    __syncwarp();
+}
+
+// The same of all blocks of a consumer, once their sums are done with: beside those of another
+// block pairs have no registers to be finished in. row: of the thread's first query in a block.
+template <class SHAPE, class FINISH>
+__device__ __forceinline__ void queue_blocks(const scan_arguments &a, const hopper_shared &shared,
+                                             const block_work &work, uint32_t row, uint32_t tile,
+                                             const tile_hits (&hits)[SHAPE::blocks],
+                                             const FINISH &finish)
+{
+    const batch_queries queries = {a, a.queries.num_queries};
+#pragma unroll 1
+    for (uint32_t b = 0; b < SHAPE::blocks; b++) {
+        const tile_hits own = b == 0 ? hits[0] : hits[SHAPE::blocks - 1];
+        if (!__any_sync(all_lanes, (own.words[0] | own.words[1]) != 0)) continue;
+        const uint32_t first =
+            first_of_block<SHAPE>(work.first_query, threadIdx.x / group_threads, b);
+        queue_hits<8>(a, shared, queries, work, first + row, tile, own, finish);
     }
+}
+
+// What is left when there are no more tiles.
+template <class FINISH>
+__device__ __forceinline__ void end_queue(const hopper_shared &shared, const FINISH &finish)
+{
+    pair_queue queue = queue_of_warp(shared);
+    if (queue.count > 0) take_pairs(queue, finish);
 }
 
 } // namespace bsw

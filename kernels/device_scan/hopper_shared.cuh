@@ -7,7 +7,7 @@
 #include "kernels/device_scan/dot_bound.cuh"
 #include "kernels/device_scan/hopper_layout.cuh"
 #include "kernels/device_scan/key_terms.cuh"
-#include "kernels/device_scan/matrix_keys.cuh"
+#include "kernels/device_scan/pair_queue.cuh"
 #include "kernels/hopper_switch.cuh"
 
 namespace bsw
@@ -18,7 +18,6 @@ constexpr uint32_t tile_bundles = hopper_rows / warp_rows; // one for each warp 
 constexpr uint32_t most_dims = 256;
 constexpr uint32_t most_slot_bundles = 4;
 constexpr uint32_t key_words = warp_rows / 2 + warp_rows; // scales, two a word, and biases
-constexpr uint32_t rare_sums = 8; // that the rare way takes at a time: of 32 columns, one row
 static_assert(tile_bundles * 32 == group_threads, "a warp of the producers for each bundle");
 
 struct hopper_arguments {
@@ -41,6 +40,13 @@ template <int WORDS_, int BLOCKS_, int CONSUMERS_> struct hopper_shape {
     static constexpr uint32_t blocks_together = consumers == 1 ? 2 : 1; // on a multiprocessor
     static constexpr uint32_t queries = hopper_queries * blocks * consumers;
     static constexpr uint32_t tile_bytes = words * tile_word_bytes;
+
+    // Of a thread: what the launch gives, and from three consumers on what producers leave of it
+    // to the others, whose sums and queries need it.
+    static constexpr int launched = 65536 / (blocks_together * threads) / 8 * 8;
+    static constexpr bool moves_registers = consumers > 2;
+    static constexpr int of_producers = consumers == 3 ? 56 : 64;
+    static constexpr int of_consumers = launched + (launched - of_producers) / consumers / 8 * 8;
 };
 
 // What a block scans. Bundle i of tile t is bundle begin + i * num_tiles + t of the part, where
@@ -70,7 +76,8 @@ __device__ __forceinline__ uint32_t first_of_block(uint32_t first_query, uint32_
 struct hopper_shared {
     uint8_t *tiles;       // [num_stages][tile_bytes]
     bundle_bound *bounds; // [num_stages][tile_bundles]
-    int *rare;            // [rare_sums / 2][consumer_threads][2]
+    pair *pairs;          // [consumer_threads / 32][queue_pairs]
+    uint32_t *waiting;    // [consumer_threads / 32], of those
     // Where sums start with terms of keys, in place of bounds:
     row_caps *caps;         // [num_stages, by slices term_places][tile_bundles]
     uint4 *terms;           // the same [hopper_rows]
@@ -107,6 +114,8 @@ __device__ __forceinline__ void init_barriers(const hopper_shared &shared, uint3
     fence_for_async_accesses(); // copies arrive on them
 }
 
+constexpr size_t queue_bytes = queue_pairs * sizeof(pair) + sizeof(uint32_t); // of a warp
+
 // queries: of a block.
 inline size_t shared_bytes_of(uint32_t words, uint32_t consumers, uint32_t queries,
                               const hopper_arguments &a)
@@ -115,8 +124,7 @@ inline size_t shared_bytes_of(uint32_t words, uint32_t consumers, uint32_t queri
                          hopper_rows * sizeof(uint4) + ring_barrier_bytes;
     const size_t slot = static_cast<size_t>(a.slot_bundles) * a.bundle_words * sizeof(uint32_t) + 8;
     return a.num_stages * stage + tile_bundles * a.num_slots * slot +
-           consumers *
-               (group_threads * rare_sums * sizeof(int) + group_threads / 32 * sizeof(row_caps)) +
+           consumers * (group_threads / 32) * (queue_bytes + sizeof(row_caps)) +
            queries * (2 * sizeof(key_pair) + sizeof(key_start) / 2);
 }
 
@@ -128,9 +136,11 @@ __device__ __forceinline__ hopper_shared divide_shared(const hopper_arguments &a
     hopper_shared out;
     out.tiles = memory;
     out.bounds = reinterpret_cast<bundle_bound *>(memory + a.num_stages * SHAPE::tile_bytes);
-    out.rare = reinterpret_cast<int *>(out.bounds + a.num_stages * tile_bundles);
+    out.pairs = reinterpret_cast<pair *>(out.bounds + a.num_stages * tile_bundles);
+    out.waiting =
+        reinterpret_cast<uint32_t *>(out.pairs + SHAPE::consumer_threads / 32 * queue_pairs);
     out.caps = reinterpret_cast<row_caps *>(out.bounds);
-    out.words = reinterpret_cast<key_pair *>(out.rare + SHAPE::consumer_threads * rare_sums);
+    out.words = reinterpret_cast<key_pair *>(out.waiting + SHAPE::consumer_threads / 32);
     out.starts = reinterpret_cast<key_start *>(out.words + SHAPE::queries * 2);
     out.started = reinterpret_cast<row_caps *>(out.starts + SHAPE::queries / 2);
     out.terms = reinterpret_cast<uint4 *>(out.started + SHAPE::consumer_threads / 32);
@@ -151,13 +161,6 @@ __device__ __forceinline__ void advance(ring_place &at, uint32_t length)
     if (++at.index < length) return;
     at.index = 0;
     at.parity ^= 1;
-}
-
-// Whether the current device is a Hopper GPU.
-inline bool is_hopper()
-{
-    device_traits device;
-    return !get_device_traits(&device) && device.major == 9 && device.minor == 0;
 }
 
 // Whether pieces of all arrays start where bulk copies may.

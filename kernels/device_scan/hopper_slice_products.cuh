@@ -37,6 +37,14 @@ __device__ __forceinline__ void load_queries(const slices_arguments &a, uint32_t
     fence_for_async_accesses();
 }
 
+// Sums that nothing else sets before their tile is done: ptxas takes them for those of the tile
+// before otherwise, which pairs then have no registers beside to be finished in.
+__device__ __forceinline__ void clear_sums(int (&sums)[64])
+{
+#pragma unroll
+    for (int i = 0; i < 64; i++) sums[i] = 0;
+}
+
 // queries: address of a block of 64 of them and the slice.
 template <class SHAPE>
 __device__ __forceinline__ void multiply_slice(uint32_t queries, uint32_t tile, bool adds,

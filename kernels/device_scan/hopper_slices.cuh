@@ -112,9 +112,6 @@ cudaError_t launch_slices(const slices_kernel<ARGUMENTS> (&kernels)[2], ARGUMENT
     return error ? error : launch(shape, chosen.kernel, a);
 }
 
-// The scan of layouts that cut_slices takes; arguments are valid, there are rows and queries.
-cudaError_t scan_slices(const scan_arguments &scan, cudaStream_t stream);
-
 // ---- producers ----
 
 // A slice of a bundle of the part.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries of a work item of lists, as tiles that begin with terms or have bounds compare them
-// (device_list_scan_hopper.cu): by what keys are at least before anything is added, then by keys
-// with what is added. And what launchers of lists check.
+// (device_list_scan_hopper.cu): by what keys are at least before anything is added; pairs that may
+// pass then by keys with what is added. And what launchers of lists check.
 //
 // Why no row is lost. A key k with the addition g reaches the limit L if k + g, rounded, does.
 // A sum that rounds to L or more is at least L - e |L| - 2^-150, e = 2^-24 (dot_bound.cuh), so
@@ -67,20 +67,10 @@ __device__ __forceinline__ list_query load_list_query(const scan_arguments &a,
     return out;
 }
 
-template <key_kind KIND>
-__device__ __forceinline__ bool reaches(const list_query &query, int sum, float scale, float bias)
-{
-    if (KIND == key_kind::integer) return sum <= query.most_sum;
-    return __fadd_rn(
-               float_key(query.scale, scale, float_of_dot<KIND>(query.constant - 2 * sum), bias),
-               query.addition) >= query.limit;
-}
-
 // Those of an item, as hopper_select.cuh wants queries; found: in shared memory.
 struct item_queries {
     const list_query *found;
-    const uint32_t *rows; // bsw_device_list_work
-    const uint32_t &count;
+    const uint32_t &first_slot, &count;
 
     __device__ __forceinline__ uint32_t number(uint32_t i) const
     {
@@ -94,17 +84,37 @@ struct item_queries {
         return {KIND == key_kind::integer ? found[i].most_sum : found[i].constant, found[i].bound};
     }
 
-    template <key_kind KIND> __device__ __forceinline__ list_query keys(uint32_t i) const
+    __device__ __forceinline__ uint32_t slot(uint32_t i) const
     {
-        return found[i];
+        return first_slot + i;
+    }
+};
+
+// Slots of all items of a launch, as pair_queue.cuh wants them.
+struct item_slots {
+    const bsw_device_list_work &work;
+
+    __device__ __forceinline__ uint32_t number(uint32_t slot) const
+    {
+        return __ldg(work.queries + slot);
     }
 
     template <key_kind KIND>
-    __device__ __forceinline__ uint64_t item(const list_query &query, uint32_t row,
-                                             uint32_t score) const
+    __device__ __forceinline__ bool ends(const thread_query &query, uint32_t slot, int sum,
+                                         float scale, float bias, uint32_t &score) const
     {
-        if (KIND != key_kind::integer) score = bsw_score_add(score, query.addition);
-        return pack_candidate(score, __ldg(rows + row));
+        const int dot = query.constant - 2 * sum;
+        score = score_of<KIND>(dot, query.scale, scale, bias);
+        if (KIND == key_kind::integer) return sum <= query.most_sum;
+        const float addition = work.additions ? __ldg(work.additions + slot) : 0.0f;
+        score = bsw_score_add(score, addition);
+        return __fadd_rn(float_key(query.scale, scale, float_of_dot<KIND>(dot), bias), addition) >=
+               query.float_limit;
+    }
+
+    __device__ __forceinline__ uint32_t row(uint32_t place) const
+    {
+        return __ldg(work.rows + place);
     }
 };
 

@@ -6,6 +6,7 @@
 #include "kernels/current_device.cuh"
 #include "kernels/device_scan/device_key.cuh"
 #include "kernels/device_scan/device_tuning.h"
+#include "kernels/device_scan/scan_kernels.h"
 
 namespace bsw
 {
@@ -72,6 +73,22 @@ inline scan_arguments make_scan_arguments(const bsw_device_codes &codes,
     scan_arguments a = {codes, queries, lists, part, num_bundles_of(part), 0, 0, 0};
     a.dot_limit = static_cast<int32_t>(bsw_layout_dot_limit(&codes.layout, queries.query_bits));
     return a;
+}
+
+// What each kernel of scan_kernels.h gives: whether it takes such codes and so many queries, where
+// its row says no more; and its launch, of arguments that are valid, of rows and queries that there
+// are, and that fit.
+#define BSW_DECLARE_SCAN(x, ...)                                                             \
+    bool x##_fits(const bsw_code_layout &layout, uint32_t query_bits, uint32_t num_queries); \
+    cudaError_t scan_##x(scan_arguments a, cudaStream_t stream);
+BSW_COMMON_SCANS(BSW_DECLARE_SCAN)
+BSW_HOPPER_SCANS(BSW_DECLARE_SCAN)
+
+// Whether the current device is a Hopper GPU.
+inline bool is_hopper()
+{
+    device_traits device;
+    return !get_device_traits(&device) && device.major == 9 && device.minor == 0;
 }
 
 // How blocks share the work: a block takes a group of queries and a chunk of some steps of `step`

@@ -1,81 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // encode on AVX2: four registers hold the 32 lanes of kernel_sums.h; the codes of 32 dimensions are
 // packed to bytes, whose sign mask is a plane word.
-#include <immintrin.h>
-#include <string.h>
+#include "kernels/encode/encode_lanes.h"
 
-#include "common/codes/half.h"
-#include "kernels/encode/encode.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
-#define LANES  8
-typedef __m256 floats;
-typedef __m256i integers;
 typedef __m256d doubles;
-
-// Lanes 8k .. 8k + 7 of 32 numbers in v[k].
-struct lanes {
-    floats v[32 / LANES];
-};
-
-INLINE floats every(float number)
-{
-    return _mm256_set1_ps(number);
-}
-
-INLINE floats multiply_add(floats a, floats b, floats sum)
-{
-    return _mm256_fmadd_ps(a, b, sum);
-}
-
-// All-ones in the places 8k .. 8k + 7 that are below n.
-INLINE __m256i lane_mask(size_t n, int k)
-{
-    __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32((n > 32 ? 32 : (int)n) - 8 * k), places);
-}
-
-// n floats of 32 from x; the rest is +0.0 and not read. n is a constant 32 in the loops.
-INLINE struct lanes load_lanes(const float *x, size_t n)
-{
-    struct lanes y;
-    for (int k = 0; k < 4; k++) {
-        y.v[k] =
-            n >= 32 ? _mm256_loadu_ps(x + 8 * k) : _mm256_maskload_ps(x + 8 * k, lane_mask(n, k));
-    }
-    return y;
-}
-
-INLINE void store_lanes(float *x, size_t n, struct lanes y)
-{
-    for (int k = 0; k < 4; k++) {
-        size_t end = 8 * (size_t)(k + 1);
-        if (n >= end)
-            _mm256_storeu_ps(x + 8 * k, y.v[k]);
-        else if (n + 8 > end)
-            _mm256_maskstore_ps(x + 8 * k, lane_mask(n, k), y.v[k]);
-    }
-}
-
-// Lanes from n on keep s: adding +0.0 would turn a -0.0 there into +0.0.
-INLINE struct lanes add_products(struct lanes a, struct lanes b, struct lanes s, size_t n)
-{
-    for (int k = 0; k < 4; k++) {
-        __m256 sum = _mm256_fmadd_ps(a.v[k], b.v[k], s.v[k]);
-        s.v[k] =
-            n >= 32 ? sum : _mm256_blendv_ps(s.v[k], sum, _mm256_castsi256_ps(lane_mask(n, k)));
-    }
-    return s;
-}
-
-INLINE float tree_sum(struct lanes s)
-{
-    __m256 a = _mm256_add_ps(_mm256_add_ps(s.v[0], s.v[2]), _mm256_add_ps(s.v[1], s.v[3]));
-    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
-    return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
-}
 
 // Lanes 4k .. 4k + 3 in s[k].
 INLINE double tree_sum_double(__m256d s[8])
@@ -116,16 +44,17 @@ INLINE void add_squares(const float *x, size_t n, __m256d s[8])
 }
 
 // floor(v) clipped to [low, high]. A NaN gives low (the second operand of max).
-INLINE __m256 clipped_floor(__m256 v, __m256 low, __m256 high)
+INLINE codes clipped_floor(floats v, floats low, floats high)
 {
-    return _mm256_floor_ps(_mm256_min_ps(_mm256_max_ps(v, low), high));
+    v = _mm256_floor_ps(_mm256_min_ps(_mm256_max_ps(v, low), high));
+    return (codes)_mm256_cvtps_epi32(v);
 }
 
 // Floors of 32 dimensions as bytes in order: the two packs interleave 128-bit halves.
-INLINE __m256i pack_bytes(struct lanes f)
+INLINE __m256i pack_bytes(struct lane_codes f)
 {
-    __m256i low = _mm256_packs_epi32(_mm256_cvtps_epi32(f.v[0]), _mm256_cvtps_epi32(f.v[1]));
-    __m256i high = _mm256_packs_epi32(_mm256_cvtps_epi32(f.v[2]), _mm256_cvtps_epi32(f.v[3]));
+    __m256i low = _mm256_packs_epi32((__m256i)f.v[0], (__m256i)f.v[1]);
+    __m256i high = _mm256_packs_epi32((__m256i)f.v[2], (__m256i)f.v[3]);
     __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
 }
@@ -134,7 +63,7 @@ INLINE __m256i pack_bytes(struct lanes f)
 // sign turned. They are moved to the top of their bytes (what 16-bit shifts carry over the border
 // stays below them), then each sign mask is a plane. word is plane 0's; planes are plane_stride
 // apart.
-INLINE void store_word(struct lanes f, unsigned bits, uint32_t valid, uint32_t *word,
+INLINE void store_word(struct lane_codes f, unsigned bits, uint32_t valid, uint32_t *word,
                        size_t plane_stride)
 {
     __m256i turn = _mm256_set1_epi8((char)((1 << (bits - 1)) - 1));
@@ -192,26 +121,6 @@ INLINE void project_tile(const float *centered, size_t stride, const float *pane
     EACH_ROW(STORE_ROW)
 }
 
-// Adds c^2 of places first .. last - 1 of 32.
-INLINE __m256i add_code_squares(__m256i sum, struct lanes c, size_t first, size_t last)
-{
-    for (int k = 0; k < 4; k++) {
-        __m256i code = _mm256_cvtps_epi32(c.v[k]);
-        __m256i inside = _mm256_andnot_si256(lane_mask(first, k), lane_mask(last, k));
-        sum = _mm256_add_epi32(sum, _mm256_and_si256(_mm256_mullo_epi32(code, code), inside));
-    }
-    return sum;
-}
-
-INLINE uint32_t sum_integers(__m256i x)
-{
-    __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    sum = _mm_add_epi32(sum, _mm_unpackhi_epi64(sum, sum));
-    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 1));
-    return (uint32_t)_mm_cvtsi128_si32(sum);
-}
-
-#include "kernels/encode/encode_lanes.h"
 #include "kernels/encode/encode_rows.h"
 
 const struct bsw_encode_table bsw_encode_avx2 = {

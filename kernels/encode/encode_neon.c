@@ -1,78 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // encode on Arm: eight registers hold the 32 lanes of kernel_sums.h; the codes of 32 dimensions are
 // packed to bytes, each bit of which is gathered to a plane word.
-#include <arm_neon.h>
-#include <string.h>
+#include "kernels/encode/encode_lanes.h"
 
-#include "common/codes/half.h"
-#include "kernels/encode/encode.h"
-#include "kernels/neon_mask.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
-#define LANES  4
-typedef float32x4_t floats;
-typedef int32x4_t integers;
 typedef float64x2_t doubles;
-
-// Lanes 4k .. 4k + 3 of 32 numbers in v[k].
-struct lanes {
-    floats v[32 / LANES];
-};
-
-INLINE floats every(float number)
-{
-    return vdupq_n_f32(number);
-}
-
-INLINE floats multiply_add(floats a, floats b, floats sum)
-{
-    return vfmaq_f32(sum, a, b);
-}
-
-// All-ones in the places 4k .. 4k + 3 that are below n.
-INLINE uint32x4_t lane_mask(size_t n, int k)
-{
-    const uint32x4_t places = {0, 1, 2, 3};
-    return vcltq_u32(vaddq_u32(places, vdupq_n_u32(4 * (uint32_t)k)), vdupq_n_u32((uint32_t)n));
-}
-
-// n floats of 32 from x; the rest is +0.0 and not read. n is a constant 32 in the loops.
-INLINE struct lanes load_lanes(const float *x, size_t n)
-{
-    struct lanes y;
-    float rest[32] = {0};
-    if (n < 32) x = memcpy(rest, x, n * sizeof *x);
-    for (int k = 0; k < 8; k++) y.v[k] = vld1q_f32(x + 4 * k);
-    return y;
-}
-
-INLINE void store_lanes(float *x, size_t n, struct lanes y)
-{
-    float rest[32];
-    float *to = n < 32 ? rest : x;
-    for (int k = 0; k < 8; k++) vst1q_f32(to + 4 * k, y.v[k]);
-    if (n < 32) memcpy(x, rest, n * sizeof *x);
-}
-
-// Lanes from n on keep s: adding +0.0 would turn a -0.0 there into +0.0.
-INLINE struct lanes add_products(struct lanes a, struct lanes b, struct lanes s, size_t n)
-{
-    for (int k = 0; k < 8; k++) {
-        float32x4_t sum = vfmaq_f32(s.v[k], a.v[k], b.v[k]);
-        s.v[k] = n >= 32 ? sum : vbslq_f32(lane_mask(n, k), sum, s.v[k]);
-    }
-    return s;
-}
-
-INLINE float tree_sum(struct lanes s)
-{
-    for (int h = 4; h > 0; h /= 2) {
-        for (int k = 0; k < h; k++) s.v[k] = vaddq_f32(s.v[k], s.v[k + h]);
-    }
-    float32x2_t two = vadd_f32(vget_low_f32(s.v[0]), vget_high_f32(s.v[0]));
-    return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
-}
 
 // Lanes 2k and 2k + 1 in s[k].
 INLINE double tree_sum_double(float64x2_t s[16])
@@ -110,22 +41,22 @@ INLINE void add_squares(const float *x, size_t n, float64x2_t s[16])
 }
 
 // floor(v) clipped to [low, high]. A NaN, which is quiet behind a product, gives low.
-INLINE float32x4_t clipped_floor(float32x4_t v, float32x4_t low, float32x4_t high)
+INLINE codes clipped_floor(floats v, floats low, floats high)
 {
-    return vrndmq_f32(vminq_f32(vmaxnmq_f32(v, low), high));
+    return vcvtq_s32_f32(vrndmq_f32(vminq_f32(vmaxnmq_f32(v, low), high)));
 }
 
 // Floors of 16 dimensions as bytes in order.
-INLINE uint8x16_t pack_bytes(const float32x4_t f[4])
+INLINE uint8x16_t pack_bytes(const codes f[4])
 {
-    int16x8_t low = vcombine_s16(vmovn_s32(vcvtq_s32_f32(f[0])), vmovn_s32(vcvtq_s32_f32(f[1])));
-    int16x8_t high = vcombine_s16(vmovn_s32(vcvtq_s32_f32(f[2])), vmovn_s32(vcvtq_s32_f32(f[3])));
+    int16x8_t low = vcombine_s16(vmovn_s32(f[0]), vmovn_s32(f[1]));
+    int16x8_t high = vcombine_s16(vmovn_s32(f[2]), vmovn_s32(f[3]));
     return vreinterpretq_u8_s8(vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
 }
 
 // The plane words of 32 codes of one document: u = 2^(bits-1) - 1 - f is f with all bits but the
 // sign turned. word is plane 0's; planes are plane_stride apart.
-INLINE void store_word(struct lanes f, unsigned bits, uint32_t valid, uint32_t *word,
+INLINE void store_word(struct lane_codes f, unsigned bits, uint32_t valid, uint32_t *word,
                        size_t plane_stride)
 {
     const uint8x16_t turn = vdupq_n_u8((uint8_t)((1 << (bits - 1)) - 1));
@@ -185,23 +116,6 @@ INLINE void project_tile(const float *centered, size_t stride, const float *pane
     EACH_ROW(STORE_ROW)
 }
 
-// Adds c^2 of places first .. last - 1 of 32.
-INLINE int32x4_t add_code_squares(int32x4_t sum, struct lanes c, size_t first, size_t last)
-{
-    for (int k = 0; k < 8; k++) {
-        int32x4_t code = vcvtq_s32_f32(c.v[k]);
-        uint32x4_t inside = vbicq_u32(lane_mask(last, k), lane_mask(first, k));
-        sum = vmlaq_s32(sum, vandq_s32(code, vreinterpretq_s32_u32(inside)), code);
-    }
-    return sum;
-}
-
-INLINE uint32_t sum_integers(int32x4_t x)
-{
-    return (uint32_t)vaddvq_s32(x);
-}
-
-#include "kernels/encode/encode_lanes.h"
 #include "kernels/encode/encode_rows.h"
 
 const struct bsw_encode_table bsw_encode_neon = {

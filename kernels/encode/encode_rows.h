@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of encode from words of 32 lanes: what the levels do alike. Each includes this behind its
-// own struct lanes (zero_lanes, load_lanes, add_products, tree_sum), a register of doubles
+// own struct lanes (zero_lanes, load_lanes, add_products, lanes_sum), a register of doubles
 // (add_squares, tree_sum_double), half_to_float, xfbq_word, center_word, project_tile with PANEL,
 // TILE_ROWS and DEPTH, and quantize_segment.
 #ifndef BITSWEEP_KERNELS_ENCODE_ROWS_H
@@ -90,7 +90,7 @@ static void saq_center(const struct bsw_saq_frame *frame, const float *rows, siz
         size_t i = 0;
         for (; i + 32 <= dims; i += 32) dot = center_word(x + i, mean + i, factor, 32, dot, o + i);
         if (i < dims) dot = center_word(x + i, mean + i, factor, dims - i, dot, o + i);
-        mean_dots[r] = bsw_saq_has_norms(frame) ? bsw_lane_dot_float(o, o, dims) : tree_sum(dot);
+        mean_dots[r] = bsw_saq_has_norms(frame) ? bsw_lane_dot_float(o, o, dims) : lanes_sum(dot);
     }
 }
 
@@ -167,7 +167,7 @@ static float row_norm(const struct bsw_code_layout *layout, const float *o)
             struct lanes x = load_lanes(part + 32 * w, 32);
             sum = add_products(x, x, sum, 32);
         }
-        norm = s == 0 ? tree_sum(sum) : norm + tree_sum(sum);
+        norm = s == 0 ? lanes_sum(sum) : norm + lanes_sum(sum);
     }
     return norm;
 }

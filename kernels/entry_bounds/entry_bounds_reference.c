@@ -102,4 +102,4 @@ static void row_sums(const struct bsw_entry_bound_terms *terms, const uint8_t *c
 const struct bsw_entry_bounds_table bsw_entry_bounds_reference = {
     .level = "reference", .pass = {pass_sum, pass_ring, pass_count}, .sums = row_sums};
 
-BSW_KERNEL_TABLE_GET(entry_bounds, BSW_KERNEL_AVX2(entry_bounds) BSW_KERNEL_AVX512(entry_bounds))
+BSW_KERNEL_TABLE_GET(entry_bounds, BSW_KERNEL_AVX2(entry_bounds))

@@ -378,30 +378,11 @@ static void unpack(const struct bsw_code_layout *layout, const uint32_t *const *
     }
 }
 
+// A query's few words take AVX2 30 ns where AVX-512 took 25.
 static void unpack_query(const struct bsw_code_layout *layout, const uint32_t *words,
                          unsigned query_bits, int8_t *components, int32_t *constant)
 {
-    const __m256i one = _mm256_set1_epi8(1), full = _mm256_set1_epi8((char)((1 << query_bits) - 1));
-    __m256i sum = _mm256_setzero_si256();
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        const struct bsw_segment *segment = &layout->segments[s];
-        const __m256i weight = _mm256_set1_epi8((char)((1 << segment->bits) - 1));
-        int8_t *out = components + segment->padded_dim;
-        for (size_t w = 0; w < segment->words; w++) {
-            size_t rest = segment->dims - 32 * w;
-            __mmask32 valid = rest < 32 ? (__mmask32)((1u << rest) - 1) : UINT32_MAX;
-            __m256i u = _mm256_setzero_si256();
-            for (unsigned p = 0; p < query_bits; p++) {
-                u = _mm256_add_epi8(u, u);
-                u = _mm256_mask_add_epi8(u, words[p * segment->words + w], u, one);
-            }
-            __m256i q = _mm256_maskz_sub_epi8(valid, full, _mm256_add_epi8(u, u));
-            _mm256_store_si256((__m256i *)(void *)(out + 32 * w), q);
-            sum = _mm256_dpbusd_epi32(sum, weight, q);
-        }
-        words += (size_t)query_bits * segment->words;
-    }
-    *constant = _mm512_reduce_add_epi32(_mm512_zextsi256_si512(sum));
+    bsw_matrix_scan_avx2.unpack_query(layout, words, query_bits, components, constant);
 }
 
 const struct bsw_matrix_scan_table bsw_matrix_scan_avx512 = {

@@ -1,54 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // table_bounds on AVX2: 4-bit codes by shuffles, a bundle and up to four queries at a time; 8-bit
 // codes by 16 queries side by side.
-#include <immintrin.h>
-#include <math.h>
-#include <string.h>
-
-#include "kernels/table_bounds/table_bounds.h"
-
-#define INLINE   static inline __attribute__((always_inline))
-#define LANES    8 // floats of a register
 #define TOGETHER 4 // queries that share what is unpacked of 4-bit codes
-
-// ---- a query's table ----
-
-INLINE float across(__m256 v, int is_least)
-{
-    float lanes[LANES], found;
-    _mm256_storeu_ps(lanes, v);
-    found = lanes[0];
-    for (int i = 1; i < LANES; i++)
-        found = (is_least ? lanes[i] < found : lanes[i] > found) ? lanes[i] : found;
-    return found;
-}
-
-INLINE float least_of(const float *numbers, size_t num, float *most)
-{
-    __m256 low = _mm256_loadu_ps(numbers), high = low;
-    for (size_t j = LANES; j < num; j += LANES) {
-        low = _mm256_min_ps(low, _mm256_loadu_ps(numbers + j));
-        high = _mm256_max_ps(high, _mm256_loadu_ps(numbers + j));
-    }
-    *most = across(high, 0);
-    return across(low, 1);
-}
-
-// 8 numbers to 8 bytes. Conversions to 16 bits and to bytes saturate at 255 as the definition does.
-INLINE void narrow_eight(const float *terms, __m256 least, __m256 inverse, uint8_t *out)
-{
-    __m256 v = _mm256_mul_ps(_mm256_sub_ps(_mm256_loadu_ps(terms), least), inverse);
-    __m256i whole = _mm256_cvttps_epi32(_mm256_min_ps(v, _mm256_set1_ps(255.0f)));
-    __m128i halves =
-        _mm_packus_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
-    _mm_storel_epi64((__m128i *)(void *)out, _mm_packus_epi16(halves, halves));
-}
-
-INLINE void narrow_part(const float *terms, size_t num, float least, float inverse, uint8_t *out)
-{
-    const __m256 from = _mm256_set1_ps(least), times = _mm256_set1_ps(inverse);
-    for (size_t i = 0; i < num; i += LANES) narrow_eight(terms + i, from, times, out + i);
-}
+#include "kernels/table_bounds/table_bounds_lanes.h"
 
 // ---- 4-bit codes ----
 
@@ -144,100 +98,7 @@ static void turn_part(const uint8_t *const *numbers, size_t first, uint8_t *out)
     }
 }
 
-struct sixteen {
-    __m256 unit[2], most[2];
-};
-
-INLINE uint32_t queries_pass(const uint16_t *at, const struct sixteen *q, float term)
-{
-    __m256i sums = _mm256_load_si256((const __m256i *)(const void *)at);
-    __m256 terms = _mm256_set1_ps(term);
-    __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(sums))),
-           high = _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(_mm256_extracti128_si256(sums, 1)));
-    low = _mm256_cmp_ps(_mm256_fmadd_ps(q->unit[0], low, terms), q->most[0], _CMP_LE_OQ);
-    high = _mm256_cmp_ps(_mm256_fmadd_ps(q->unit[1], high, terms), q->most[1], _CMP_LE_OQ);
-    return (uint32_t)_mm256_movemask_ps(low) | (uint32_t)_mm256_movemask_ps(high) << LANES;
-}
-
-INLINE struct sixteen load_sixteen(const float *unit, const float *most)
-{
-    struct sixteen q;
-    for (int i = 0; i < 2; i++) {
-        q.unit[i] = _mm256_loadu_ps(unit + i * LANES);
-        q.most[i] = _mm256_loadu_ps(most + i * LANES);
-    }
-    return q;
-}
-
-#define BY_SIXTEEN
-#include "kernels/table_bounds/table_bounds_lanes.h"
-
-// ---- gaps of query and centroid ----
-
-static float avx2_gap(const float *x, const float *y, size_t dims)
-{
-    __m256 low = _mm256_setzero_ps(), high = low;
-    float lanes[16], sum = 0.0f;
-    for (size_t d = 0; d < dims; d += 16) {
-        __m256 first = _mm256_sub_ps(_mm256_loadu_ps(x + d), _mm256_loadu_ps(y + d)),
-               second = _mm256_sub_ps(_mm256_loadu_ps(x + d + 8), _mm256_loadu_ps(y + d + 8));
-        low = _mm256_fmadd_ps(first, first, low);
-        high = _mm256_fmadd_ps(second, second, high);
-    }
-    _mm256_storeu_ps(lanes, low);
-    _mm256_storeu_ps(lanes + 8, high);
-    for (int i = 0; i < 16; i++) sum += lanes[i];
-    return sum;
-}
-
-INLINE void part_bases(uint32_t parts, uint32_t part_dims, const float *x, const float *y,
-                       float *bases)
-{
-    for (uint32_t p = 0; p < parts; p++, x += part_dims, y += part_dims) {
-        float sum = 0.0f;
-        for (uint32_t d = 0; d < part_dims; d++) {
-            float gap = x[d] - y[d];
-            sum = fmaf(gap, gap, sum);
-        }
-        bases[p] = sum;
-    }
-}
-
-static void avx2_bases(const struct bsw_product_book *book, const float *x, const float *y,
-                       float *bases)
-{
-    if (book->part_dims == 2)
-        part_bases(book->parts, 2, x, y, bases);
-    else if (book->part_dims == 4)
-        part_bases(book->parts, 4, x, y, bases);
-    else if (book->part_dims == 8)
-        part_bases(book->parts, 8, x, y, bases);
-    else
-        part_bases(book->parts, book->part_dims, x, y, bases);
-}
-
-// ---- rows that passed ----
-
-INLINE float row_sum(const struct bsw_bound_terms *terms, const uint8_t *codes, uint32_t bits,
-                     uint32_t part_dims)
-{
-    const size_t num = (size_t)1 << bits;
-    const float *entries = terms->book->entries, *list = terms->list, *query = terms->query;
-    __m128 sum = _mm_setzero_ps();
-    for (uint32_t p = 0; p < terms->book->parts; p++) {
-        size_t j = bits == 8 ? codes[p * BSW_BUNDLE_ROWS]
-                             : codes[p / 2 * BSW_BUNDLE_ROWS] >> (4 * (p & 1)) & 15;
-        float product = 0.0f;
-        for (uint32_t d = 0; d < part_dims; d++)
-            product = fmaf(query[d], entries[d * num + j], product);
-        __m128 distance = _mm_set_ss((list[j] + product) + terms->bases[p]);
-        sum = _mm_add_ss(sum, _mm_max_ss(distance, _mm_setzero_ps()));
-        entries += part_dims * num;
-        list += num;
-        query += part_dims;
-    }
-    return _mm_cvtss_f32(sum);
-}
+// ---- rows of 4-bit codes that passed ----
 
 // The distances of a part's 16 entries.
 struct sixteen_floats {
@@ -333,27 +194,19 @@ static void sums_of_halves(const struct bsw_bound_terms *terms, const uint8_t *c
     memcpy(sums, found, num * sizeof *sums);
 }
 
-static void avx2_sums(const struct bsw_bound_terms *terms, const uint8_t *codes,
-                      size_t bundle_bytes, const uint32_t *places, size_t num_places, float *sums)
+static void sums(const struct bsw_bound_terms *terms, const uint8_t *codes, size_t bundle_bytes,
+                 const uint32_t *places, size_t num_places, float *out)
 {
-    uint32_t dims = terms->book->part_dims;
-    for (size_t i = 0; i < num_places && terms->book->bits == 4; i += MOST_EIGHTS * LANES) {
+    if (terms->book->bits == 8) {
+        byte_sums(terms, codes, bundle_bytes, places, num_places, out);
+        return;
+    }
+    for (size_t i = 0; i < num_places; i += MOST_EIGHTS * LANES) {
         size_t left = num_places - i;
         sums_of_halves(terms, codes, bundle_bytes, places + i,
-                       left < MOST_EIGHTS * LANES ? left : MOST_EIGHTS * LANES, sums + i);
-    }
-    for (size_t i = 0; i < num_places && terms->book->bits == 8; i++) {
-        const uint8_t *at =
-            codes + places[i] / BSW_BUNDLE_ROWS * bundle_bytes + places[i] % BSW_BUNDLE_ROWS;
-        sums[i] = dims == 4   ? row_sum(terms, at, 8, 4)
-                  : dims == 8 ? row_sum(terms, at, 8, 8)
-                              : row_sum(terms, at, 8, dims);
+                       left < MOST_EIGHTS * LANES ? left : MOST_EIGHTS * LANES, out + i);
     }
 }
 
-const struct bsw_table_bounds_table bsw_table_bounds_avx2 = {.level = "avx2",
-                                                             .narrow = narrow,
-                                                             .pass = pass,
-                                                             .gap = avx2_gap,
-                                                             .bases = avx2_bases,
-                                                             .sums = avx2_sums};
+const struct bsw_table_bounds_table bsw_table_bounds_avx2 = {
+    .level = "avx2", .narrow = narrow, .pass = pass, .gap = gap, .bases = bases, .sums = sums};

@@ -1,51 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // table_bounds on AVX-512: 4-bit codes of four parts a time, which vpdpbusd adds; 8-bit codes of up
 // to FEW_QUERIES queries by permutations of their bytes, 64 rows at a time.
-#include <immintrin.h>
-#include <math.h>
-#include <string.h>
-
-#include "kernels/table_bounds/table_bounds.h"
-
-#define INLINE static inline __attribute__((always_inline))
-#define LANES  16 // floats of a register
-
-// ---- a query's table ----
-
-INLINE float across(__m512 v, int is_least)
-{
-    float lanes[LANES], found;
-    _mm512_storeu_ps(lanes, v);
-    found = lanes[0];
-    for (int i = 1; i < LANES; i++)
-        found = (is_least ? lanes[i] < found : lanes[i] > found) ? lanes[i] : found;
-    return found;
-}
-
-INLINE float least_of(const float *numbers, size_t num, float *most)
-{
-    __m512 low = _mm512_loadu_ps(numbers), high = low;
-    for (size_t j = LANES; j < num; j += LANES) {
-        low = _mm512_min_ps(low, _mm512_loadu_ps(numbers + j));
-        high = _mm512_max_ps(high, _mm512_loadu_ps(numbers + j));
-    }
-    *most = across(high, 0);
-    return across(low, 1);
-}
-
-INLINE void narrow_sixteen(const float *terms, __m512 least, __m512 inverse, uint8_t *out)
-{
-    __m512 v = _mm512_mul_ps(_mm512_sub_ps(_mm512_loadu_ps(terms), least), inverse);
-    __m512i whole = _mm512_cvttps_epi32(_mm512_min_ps(v, _mm512_set1_ps(255.0f)));
-    _mm_storeu_si128((__m128i *)(void *)out, _mm512_cvtepi32_epi8(whole));
-}
-
-INLINE void narrow_part(const float *terms, size_t num, float least, float inverse, uint8_t *out)
-{
-    const __m512 from = _mm512_set1_ps(least), times = _mm512_set1_ps(inverse);
-    for (size_t i = 0; i < num; i += LANES) narrow_sixteen(terms + i, from, times, out + i);
-}
-
 #include "kernels/table_bounds/table_bounds_lanes.h"
 
 // ---- bounds ----
@@ -60,7 +15,7 @@ INLINE uint32_t sixteen_pass(__m512i sums, const struct bsw_bound_query *query, 
 
 // ---- 4-bit codes ----
 
-#define TOGETHER 8 // queries that share what is unpacked
+#define MOST_TOGETHER 8 // queries that share what is unpacked
 
 // Sums of a bundle, a row a lane.
 struct bundle_sums {
@@ -103,7 +58,7 @@ INLINE void pass_bundle(const struct bsw_bound_rows *rows, const struct bsw_boun
 {
     const uint8_t *codes = rows->codes + bundle * rows->bundle_bytes;
     const float *terms = rows->terms + bundle * BSW_BUNDLE_ROWS;
-    struct bundle_sums sums[TOGETHER];
+    struct bundle_sums sums[MOST_TOGETHER];
     size_t p = 0;
     for (size_t q = 0; q < num; q++)
         for (int h = 0; h < 2; h++) sums[q].half[h] = _mm512_setzero_si512();
@@ -124,7 +79,7 @@ INLINE void pass_bundle(const struct bsw_bound_rows *rows, const struct bsw_boun
                                    sixteen_pass(sums[q].half[1], &queries[q], terms + LANES) << 16);
 }
 
-INLINE size_t at_most(size_t num, size_t most)
+INLINE size_t together_of(size_t num, size_t most)
 {
     while (most > num) most /= 2;
     return most;
@@ -135,7 +90,7 @@ static void pass_halves(const struct bsw_bound_rows *rows, const struct bsw_boun
 {
     for (size_t q = 0, num; q < num_queries; q += num) {
         uint32_t *out = masks + q * rows->num_bundles;
-        num = at_most(num_queries - q, TOGETHER);
+        num = together_of(num_queries - q, MOST_TOGETHER);
         for (size_t b = 0; b < rows->num_bundles; b++) {
             if (num == 8)
                 pass_bundle(rows, queries + q, 8, b, out);
@@ -239,7 +194,7 @@ static void pass_block(const struct bsw_bound_rows *rows, const struct bsw_bound
     for (size_t p = 0; p < rows->parts; p++, codes += BSW_BUNDLE_ROWS) {
         for (size_t q = 0, num; q < num_queries; q += num) {
             struct halves *to = sums + q * pairs;
-            num = at_most(num_queries - q, SHARE);
+            num = together_of(num_queries - q, SHARE);
             if (num == 4)
                 add_part(queries + q, 4, p, codes, rows->bundle_bytes, num_bundles, to);
             else if (num == 2)
@@ -276,121 +231,18 @@ static void avx512_pass(const struct bsw_bound_rows *rows, const struct bsw_boun
     }
 }
 
-// ---- gaps of query and centroid ----
-
-static float avx512_gap(const float *x, const float *y, size_t dims)
-{
-    __m512 chains = _mm512_setzero_ps();
-    float lanes[LANES], sum = 0.0f;
-    for (size_t d = 0; d < dims; d += LANES) {
-        __m512 gap = _mm512_sub_ps(_mm512_loadu_ps(x + d), _mm512_loadu_ps(y + d));
-        chains = _mm512_fmadd_ps(gap, gap, chains);
-    }
-    _mm512_storeu_ps(lanes, chains);
-    for (int i = 0; i < LANES; i++) sum += lanes[i];
-    return sum;
-}
-
-// A part's dimensions are too few for vectors.
-static void avx512_bases(const struct bsw_product_book *book, const float *x, const float *y,
-                         float *bases)
-{
-    bsw_table_bounds_avx2.bases(book, x, y, bases);
-}
-
 // ---- rows that passed ----
 
-// The distances of a part's 16 entries.
-INLINE __m512 part_distances(const float *entries, const float *list, const float *query,
-                             float base, uint32_t part_dims)
+// Few rows: wider registers lose where fewer than 24 pass.
+static void sums(const struct bsw_bound_terms *terms, const uint8_t *codes, size_t bundle_bytes,
+                 const uint32_t *places, size_t num_places, float *out)
 {
-    __m512 t = _mm512_setzero_ps();
-    for (uint32_t d = 0; d < part_dims; d++, entries += 16)
-        t = _mm512_fmadd_ps(_mm512_set1_ps(query[d]), _mm512_loadu_ps(entries), t);
-    t = _mm512_add_ps(_mm512_add_ps(_mm512_loadu_ps(list), t), _mm512_set1_ps(base));
-    return _mm512_max_ps(t, _mm512_setzero_ps());
-}
-
-#define MOST_SIXTEENS 2 // of rows under way
-#define EIGHT         8 // rows whose codes are stored as one
-
-// Sums of rows of 4-bit codes, whose codes lie [parts / 2][num][16].
-INLINE void sums_of_sixteens(const struct bsw_bound_terms *terms, const uint8_t *codes,
-                             uint32_t part_dims, size_t num, float *out)
-{
-    const float *entries = terms->book->entries, *list = terms->list, *query = terms->query;
-    __m512 sums[MOST_SIXTEENS];
-    for (size_t k = 0; k < num; k++) sums[k] = _mm512_setzero_ps();
-    for (uint32_t p = 0; p < terms->book->parts; p++) {
-        __m512 t = part_distances(entries, list, query, terms->bases[p], part_dims);
-        for (size_t k = 0; k < num; k++) {
-            __m512i j = _mm512_cvtepu8_epi32(
-                _mm_loadu_si128((const __m128i *)(const void *)(codes + k * LANES)));
-            if (p & 1) j = _mm512_srli_epi32(j, 4);
-            sums[k] = _mm512_add_ps(sums[k], _mm512_permutexvar_ps(j, t)); // by its last 4 bits
-        }
-        if (p & 1) codes += num * LANES;
-        entries += (size_t)16 * part_dims;
-        list += 16;
-        query += part_dims;
-    }
-    for (size_t k = 0; k < num; k++) _mm512_storeu_ps(out + k * LANES, sums[k]);
-}
-
-INLINE void sums_by_dims(const struct bsw_bound_terms *terms, const uint8_t *codes, size_t num,
-                         float *out)
-{
-    if (terms->book->part_dims == 2)
-        sums_of_sixteens(terms, codes, 2, num, out);
-    else if (terms->book->part_dims == 4)
-        sums_of_sixteens(terms, codes, 4, num, out);
-    else
-        sums_of_sixteens(terms, codes, terms->book->part_dims, num, out);
-}
-
-// Up to MOST_SIXTEENS * 16 rows; where the last sixteen lack some its last row takes their places.
-static void sums_of_halves(const struct bsw_bound_terms *terms, const uint8_t *codes,
-                           size_t bundle_bytes, const uint32_t *places, size_t num, float *sums)
-{
-    uint8_t together[(BSW_BOUND_MAX_PARTS + 1) / 2 * MOST_SIXTEENS * LANES];
-    size_t bytes = (terms->book->parts + 1) / 2, sixteens = (num + LANES - 1) / LANES;
-    float found[MOST_SIXTEENS * LANES];
-    for (size_t k = 0; k < sixteens * LANES; k += EIGHT) {
-        const uint8_t *at[EIGHT];
-        for (size_t i = 0; i < EIGHT; i++) {
-            uint32_t place = places[k + i < num ? k + i : num - 1];
-            at[i] = codes + place / BSW_BUNDLE_ROWS * bundle_bytes + place % BSW_BUNDLE_ROWS;
-        }
-        for (size_t m = 0, from = 0; m < bytes; m++, from += BSW_BUNDLE_ROWS) {
-            uint8_t eight[EIGHT] = {at[0][from], at[1][from], at[2][from], at[3][from],
-                                    at[4][from], at[5][from], at[6][from], at[7][from]};
-            memcpy(together + m * sixteens * LANES + k, eight, sizeof eight);
-        }
-    }
-    if (sixteens == 1)
-        sums_by_dims(terms, together, 1, found);
-    else
-        sums_by_dims(terms, together, 2, found);
-    memcpy(sums, found, num * sizeof *sums);
-}
-
-static void avx512_sums(const struct bsw_bound_terms *terms, const uint8_t *codes,
-                        size_t bundle_bytes, const uint32_t *places, size_t num_places, float *sums)
-{
-    const size_t most = MOST_SIXTEENS * LANES;
-    if (terms->book->bits == 8) { // a number a part and row, one after another
-        bsw_table_bounds_avx2.sums(terms, codes, bundle_bytes, places, num_places, sums);
-        return;
-    }
-    for (size_t i = 0; i < num_places; i += most) {
-        size_t left = num_places - i;
-        sums_of_halves(terms, codes, bundle_bytes, places + i, left < most ? left : most, sums + i);
-    }
+    bsw_table_bounds_avx2.sums(terms, codes, bundle_bytes, places, num_places, out);
 }
 
 const struct bsw_table_bounds_table bsw_table_bounds_avx512 = {.level = "avx512",
                                                                .narrow = narrow,
                                                                .pass = avx512_pass,
-                                                               .gap = avx512_gap,
-                                                               .bases = avx512_bases,
-                                                               .sums = avx512_sums};
+                                                               .gap = gap,
+                                                               .bases = bases,
+                                                               .sums = sums};

@@ -1,43 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // table_bounds on Arm: 4-bit codes by TBL, a bundle and up to four queries at a time; 8-bit codes
 // by 16 queries side by side.
-#include <arm_neon.h>
-#include <math.h>
-#include <string.h>
-
-#include "kernels/neon_mask.h"
-#include "kernels/table_bounds/table_bounds.h"
-
-#define INLINE   static inline __attribute__((always_inline))
-#define LANES    4 // floats of a register
 #define TOGETHER 4 // queries that share what is unpacked of 4-bit codes
-
-// ---- a query's table ----
-
-INLINE float least_of(const float *numbers, size_t num, float *most)
-{
-    float32x4_t low = vld1q_f32(numbers), high = low;
-    for (size_t j = LANES; j < num; j += LANES) {
-        low = vminq_f32(low, vld1q_f32(numbers + j));
-        high = vmaxq_f32(high, vld1q_f32(numbers + j));
-    }
-    *most = vmaxvq_f32(high);
-    return vminvq_f32(low);
-}
-
-INLINE uint16x4_t narrow_four(const float *terms, float32x4_t least, float32x4_t inverse)
-{
-    float32x4_t v = vmulq_f32(vsubq_f32(vld1q_f32(terms), least), inverse);
-    return vmovn_u32(vcvtq_u32_f32(vminq_f32(v, vdupq_n_f32(255.0f))));
-}
-
-INLINE void narrow_part(const float *terms, size_t num, float least, float inverse, uint8_t *out)
-{
-    const float32x4_t from = vdupq_n_f32(least), times = vdupq_n_f32(inverse);
-    for (size_t i = 0; i < num; i += 2 * LANES)
-        vst1_u8(out + i, vmovn_u16(vcombine_u16(narrow_four(terms + i, from, times),
-                                                narrow_four(terms + i + LANES, from, times))));
-}
+#include "kernels/table_bounds/table_bounds_lanes.h"
 
 // ---- 4-bit codes ----
 
@@ -119,106 +84,14 @@ static void turn_part(const uint8_t *const *numbers, size_t first, uint8_t *out)
     }
 }
 
-struct sixteen {
-    float32x4_t unit[4], most[4];
-};
-
-// Bit q: the row with these sums passes for query q.
-INLINE uint32_t queries_pass(const uint16_t *sums, const struct sixteen *q, float term)
+static void sums(const struct bsw_bound_terms *terms, const uint8_t *codes, size_t bundle_bytes,
+                 const uint32_t *places, size_t num_places, float *out)
 {
-    uint16x8_t low = vld1q_u16(sums), high = vld1q_u16(sums + 8);
-    const uint32x4_t words[4] = {vmovl_u16(vget_low_u16(low)), vmovl_high_u16(low),
-                                 vmovl_u16(vget_low_u16(high)), vmovl_high_u16(high)};
-    uint16x4_t passed[4];
-    for (int k = 0; k < 4; k++)
-        passed[k] = vmovn_u32(vcleq_f32(
-            vfmaq_f32(vdupq_n_f32(term), q->unit[k], vcvtq_f32_u32(words[k])), q->most[k]));
-    uint8x16_t bytes = vcombine_u8(vmovn_u16(vcombine_u16(passed[0], passed[1])),
-                                   vmovn_u16(vcombine_u16(passed[2], passed[3])));
-    return bsw_neon_byte_mask(bytes, vdupq_n_u8(0));
+    if (terms->book->bits == 8)
+        byte_sums(terms, codes, bundle_bytes, places, num_places, out);
+    else
+        row_sums(4, terms->book->part_dims, terms, codes, bundle_bytes, places, num_places, out);
 }
 
-INLINE struct sixteen load_sixteen(const float *unit, const float *most)
-{
-    struct sixteen q;
-    for (int k = 0; k < 4; k++) {
-        q.unit[k] = vld1q_f32(unit + k * LANES);
-        q.most[k] = vld1q_f32(most + k * LANES);
-    }
-    return q;
-}
-
-#define BY_SIXTEEN
-#include "kernels/table_bounds/table_bounds_lanes.h"
-
-// ---- gaps of query and centroid ----
-
-static float neon_gap(const float *x, const float *y, size_t dims)
-{
-    float32x4_t sums[4];
-    float lanes[16], sum = 0.0f;
-    for (int k = 0; k < 4; k++) sums[k] = vdupq_n_f32(0.0f);
-    for (size_t d = 0; d < dims; d += 16) {
-        for (int k = 0; k < 4; k++) {
-            float32x4_t gap = vsubq_f32(vld1q_f32(x + d + k * 4), vld1q_f32(y + d + k * 4));
-            sums[k] = vfmaq_f32(sums[k], gap, gap);
-        }
-    }
-    for (int k = 0; k < 4; k++) vst1q_f32(lanes + k * LANES, sums[k]);
-    for (int i = 0; i < 16; i++) sum += lanes[i];
-    return sum;
-}
-
-static void neon_bases(const struct bsw_product_book *book, const float *x, const float *y,
-                       float *bases)
-{
-    for (uint32_t p = 0; p < book->parts; p++, x += book->part_dims, y += book->part_dims) {
-        float sum = 0.0f;
-        for (uint32_t d = 0; d < book->part_dims; d++) sum = fmaf(x[d] - y[d], x[d] - y[d], sum);
-        bases[p] = sum;
-    }
-}
-
-// ---- rows that passed ----
-
-INLINE float row_sum(const struct bsw_bound_terms *terms, const uint8_t *codes, uint32_t bits,
-                     uint32_t part_dims)
-{
-    const size_t num = (size_t)1 << bits;
-    const float *entries = terms->book->entries, *list = terms->list, *query = terms->query;
-    float sum = 0.0f;
-    for (uint32_t p = 0; p < terms->book->parts; p++) {
-        size_t j = bits == 8 ? codes[p * BSW_BUNDLE_ROWS]
-                             : codes[p / 2 * BSW_BUNDLE_ROWS] >> (4 * (p & 1)) & 15;
-        float product = 0.0f;
-        for (uint32_t d = 0; d < part_dims; d++)
-            product = fmaf(query[d], entries[d * num + j], product);
-        float distance = (list[j] + product) + terms->bases[p];
-        sum += distance > 0.0f ? distance : 0.0f;
-        entries += part_dims * num;
-        list += num;
-        query += part_dims;
-    }
-    return sum;
-}
-
-static void neon_sums(const struct bsw_bound_terms *terms, const uint8_t *codes,
-                      size_t bundle_bytes, const uint32_t *places, size_t num_places, float *sums)
-{
-    uint32_t bits = terms->book->bits, dims = terms->book->part_dims;
-    for (size_t i = 0; i < num_places; i++) {
-        const uint8_t *at =
-            codes + places[i] / BSW_BUNDLE_ROWS * bundle_bytes + places[i] % BSW_BUNDLE_ROWS;
-        if (bits == 4)
-            sums[i] = dims == 2 ? row_sum(terms, at, 4, 2) : row_sum(terms, at, 4, dims);
-        else
-            sums[i] = dims == 4 ? row_sum(terms, at, 8, 4) : row_sum(terms, at, 8, dims);
-    }
-}
-
-const struct bsw_table_bounds_table bsw_table_bounds_neon = {.level = "neon",
-                                                             .narrow = narrow,
-                                                             .pass = pass,
-                                                             .gap = neon_gap,
-                                                             .bases = neon_bases,
-                                                             .sums = neon_sums};
+const struct bsw_table_bounds_table bsw_table_bounds_neon = {
+    .level = "neon", .narrow = narrow, .pass = pass, .gap = gap, .bases = bases, .sums = sums};

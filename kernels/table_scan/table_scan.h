@@ -77,12 +77,11 @@ struct bsw_table_scan_table {
     float (*distances)(const struct bsw_product_book *book, const float *list, const float *query,
                        const float *bases, float *out);
 
-    // out[i] = in[i] * 2^exponent as `type`; float16 rounds to nearest, ties to even. n: any.
-    void (*convert)(enum bsw_table_type type, int is_signed, int exponent, const float *in,
-                    size_t n, void *out);
-
-    // out[i] = the float that in[i], of `type`, stands for. n: a multiple of 16.
-    void (*expand)(enum bsw_table_type type, int is_signed, const void *in, size_t n, float *out);
+    // out[i] = the float that in[i] * 2^exponent as `type`, not float32, stands for
+    // (table_formats.h); float16 rounds to nearest, ties to even. n: a multiple of 16; out may be
+    // in.
+    void (*round_numbers)(enum bsw_table_type type, int is_signed, int exponent, const float *in,
+                          size_t n, float *out);
 
     // sums[row] = ((t_0 + t_1) + t_2) + ... in float32, t_p the table's number for the row's code
     // of part p. codes: num_bundles of bundle_bytes; sums: [32 * num_bundles].

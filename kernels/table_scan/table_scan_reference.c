@@ -5,6 +5,16 @@
 #include "common/codes/result_order.h"
 #include "kernels/table_scan/table_scan.h"
 
+static const char *const names[BSW_NUM_TABLE_TYPES] = {[BSW_TABLE_FLOAT32] = "float32",
+                                                       [BSW_TABLE_FLOAT16] = "float16",
+                                                       [BSW_TABLE_E5M3] = "e5m3",
+                                                       [BSW_TABLE_E4M4] = "e4m4"};
+
+const char *bsw_table_name(enum bsw_table_type type)
+{
+    return names[type];
+}
+
 static void reference_products(const struct bsw_product_book *book, const float *x,
                                const float *start, float *out)
 {
@@ -60,41 +70,25 @@ static float reference_distances(const struct bsw_product_book *book, const floa
     return largest;
 }
 
-static uint16_t half_of(float v)
+static float half_of(float v)
 {
-    return (uint16_t)(bsw_half_nearest(fabs((double)v)) | (v < 0 ? 0x8000u : 0u));
+    float half = bsw_half_to_float(bsw_half_nearest(fabs((double)v)));
+    return v < 0 ? -half : half;
 }
 
-static void reference_convert(enum bsw_table_type type, int is_signed, int exponent,
-                              const float *in, size_t n, void *out)
+static void reference_round_numbers(enum bsw_table_type type, int is_signed, int exponent,
+                                    const float *in, size_t n, float *out)
 {
     float power = bsw_table_power(exponent);
     uint32_t bits = bsw_float8_exponent_bits(type);
     for (size_t i = 0; i < n; i++) {
         float v = in[i] * power;
-        if (type == BSW_TABLE_FLOAT32)
-            ((float *)out)[i] = v;
-        else if (type == BSW_TABLE_FLOAT16)
-            ((uint16_t *)out)[i] = half_of(v);
+        if (type == BSW_TABLE_FLOAT16)
+            out[i] = half_of(v);
         else
-            ((uint8_t *)out)[i] =
-                is_signed ? bsw_float8_encode_signed(bits, v) : bsw_float8_encode(bits, v);
+            out[i] = is_signed ? bsw_float8_decode_signed(bits, bsw_float8_encode_signed(bits, v))
+                               : bsw_float8_decode(bits, bsw_float8_encode(bits, v));
     }
-}
-
-static float number_of(enum bsw_table_type type, int is_signed, const void *numbers, size_t i)
-{
-    uint32_t bits = bsw_float8_exponent_bits(type);
-    if (type == BSW_TABLE_FLOAT32) return ((const float *)numbers)[i];
-    if (type == BSW_TABLE_FLOAT16) return bsw_half_to_float(((const uint16_t *)numbers)[i]);
-    uint8_t byte = ((const uint8_t *)numbers)[i];
-    return is_signed ? bsw_float8_decode_signed(bits, byte) : bsw_float8_decode(bits, byte);
-}
-
-static void reference_expand(enum bsw_table_type type, int is_signed, const void *in, size_t n,
-                             float *out)
-{
-    for (size_t i = 0; i < n; i++) out[i] = number_of(type, is_signed, in, i);
 }
 
 static size_t code_of(const struct bsw_code_table *table, const uint8_t *bundle, uint32_t p,
@@ -149,8 +143,8 @@ const struct bsw_table_scan_table bsw_table_scan_reference = {.level = "referenc
                                                               .products = reference_products,
                                                               .nearest = reference_nearest,
                                                               .distances = reference_distances,
-                                                              .convert = reference_convert,
-                                                              .expand = reference_expand,
+                                                              .round_numbers =
+                                                                  reference_round_numbers,
                                                               .sums = reference_sums,
                                                               .sums_at = reference_sums_at,
                                                               .filter = reference_filter};

@@ -24,6 +24,7 @@ bitsweep.library.NoFile: ...
 
 from .index import Index
 from .library import Error, lib
+from .program import plan, sweep
 from .vectors import knn, read, read_neighbours, recall, shape, write, write_neighbours
 
 Error.__module__ = "bitsweep"  # as it is written
@@ -40,10 +41,12 @@ __all__ = [
     "Index",
     "has",
     "knn",
+    "plan",
     "read",
     "read_neighbours",
     "recall",
     "shape",
+    "sweep",
     "write",
     "write_neighbours",
 ]

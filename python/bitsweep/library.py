@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libbitsweep by ctypes: its structs, its functions, and what a call needs around it.
+"""libbitsweep by ctypes, as header.py has it, and what a call needs around it.
 
-The structs are those of coordinator/bitsweep.h; a test compares them with the compiled header.
 ctypes releases the GIL during every call.
 """
 
@@ -9,39 +8,26 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import difflib
 import errno
-import functools
-import inspect
 import os
 import re
-from ctypes import (
-    CFUNCTYPE,
-    POINTER,
-    Structure,
-    byref,
-    c_char,
-    c_char_p,
-    c_double,
-    c_int,
-    c_int32,
-    c_size_t,
-    c_uint32,
-    c_uint64,
-    c_void_p,
-)
+from ctypes import Structure, byref, c_int, c_void_p, sizeof
 from pathlib import Path
-from typing import Any, Callable, Iterator, TypeVar, Union
+from typing import Any, Callable, Iterator, Union
 
-STOPPED = 8
-USAGE = 1
+from .arguments import settings_of
+from .header import header
+
+STOPPED = header.numbers["ERROR_STOPPED"]
+USAGE = header.numbers["ERROR_USAGE"]
+IO = header.numbers["ERROR_IO"]
+NONE = header.numbers["NONE"]
+SONAME = "libbitsweep.so.{VERSION_MAJOR}.{VERSION_MINOR}".format_map(header.numbers)
+PROGRESS = header.callbacks["bitsweep_progress"]
+Rows = header.structs["bitsweep_rows"]
 
 ProgressFunction = Callable[[str, int, int], object]
 Progress = Union[None, bool, ProgressFunction]
-
-# Words for numbers, as in the header.
-AUTO = ALL = 2**64 - 1
-NONE = 2**64 - 2
 
 
 class Error(Exception):
@@ -101,236 +87,6 @@ def _kind_of(message: str, code: int) -> type[Error]:
     return {1: BadValue, 2: BadValue, 3: BadValue, 5: NoMemory}.get(code, Error)
 
 
-class ErrorStruct(Structure):
-    c_name = "bitsweep_error"
-    _fields_ = [("status", c_int32), ("rank", c_int32), ("message", c_char * 512)]
-
-
-class Rows(Structure):
-    c_name = "bitsweep_rows"
-    _fields_ = [
-        ("data", c_void_p),
-        ("num_rows", c_uint64),
-        ("dims", c_uint32),
-        ("type", c_int32),
-        ("file", c_char_p),
-    ]
-
-
-PROGRESS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint64, c_uint64)
-
-
-class EncodeSettings(Structure):
-    c_name = "bitsweep_encode_settings"
-    _fields_ = [
-        ("size", c_size_t),
-        ("codec", c_char_p),
-        ("metric", c_char_p),
-        ("bits", c_double),
-        ("segments", c_char_p),
-        ("axes", c_char_p),
-        ("subspaces", c_uint64),
-        ("rotation", c_char_p),
-        ("scale", c_double),
-        ("stage_dims", c_uint64),
-        ("model", c_char_p),
-        ("seed", c_uint64),
-        ("shards", c_uint64),
-        ("lists", c_uint64),
-        ("residual", c_char_p),
-        ("calibrate_rows", c_uint64),
-        ("calibrate_queries", POINTER(Rows)),
-        ("first_row", c_uint64),
-        ("num_rows", c_uint64),
-        ("copy_vectors", c_int),
-        ("drop_bad_rows", c_int),
-        ("force", c_int),
-        ("resume", c_int),
-        ("threads", c_int),
-        ("device", c_char_p),
-        ("device_memory", c_uint64),
-        ("ranks", c_void_p),
-        ("progress", PROGRESS),
-        ("progress_context", c_void_p),
-        ("skip_check", c_int),
-    ]
-
-
-class IndexInfo(Structure):
-    c_name = "bitsweep_index_info"
-    _fields_ = [
-        ("size", c_size_t),
-        ("num_rows", c_uint64),
-        ("dropped_rows", c_uint64),
-        ("first_row", c_uint64),
-        ("dims", c_uint32),
-        ("type", c_int32),
-        ("codec", c_char_p),
-        ("metric", c_char_p),
-        ("bits", c_double),
-        ("bytes_per_vector", c_double),
-        ("shards", c_uint32),
-        ("lists", c_uint32),
-        ("is_residual", c_int),
-        ("has_vectors", c_int),
-        ("has_calibration", c_int),
-        ("check_recall", c_double),
-        ("check_cause", c_char * 192),
-    ]
-
-
-class OpenSettings(Structure):
-    c_name = "bitsweep_open_settings"
-    _fields_ = [
-        ("size", c_size_t),
-        ("threads", c_int),
-        ("device", c_char_p),
-        ("device_memory", c_uint64),
-        ("is_unchecked", c_int),
-        ("check_seconds", c_double),
-        ("ranks", c_void_p),
-    ]
-
-
-class SearchSettings(Structure):
-    c_name = "bitsweep_search_settings"
-    _fields_ = [
-        ("size", c_size_t),
-        ("k", c_uint64),
-        ("oversample", c_double),
-        ("refine", c_char_p),
-        ("recall", c_double),
-        ("probe", c_uint64),
-        ("probe_ratio", c_double),
-        ("scan_dims", c_uint64),
-        ("scan", c_char_p),
-        ("table", c_char_p),
-        ("query_bits", c_uint64),
-        ("exclude_self", c_int),
-        ("batch", c_uint64),
-        ("progress", PROGRESS),
-        ("progress_context", c_void_p),
-    ]
-
-
-class SearchStats(Structure):
-    c_name = "bitsweep_search_stats"
-    _fields_ = [
-        ("size", c_size_t),
-        ("seconds", c_double),
-        ("load_seconds", c_double),
-        ("oversample", c_double),
-        ("calibrated_recall", c_double),
-        ("lists_per_query", c_double),
-        ("rows_per_query", c_double),
-        ("resident_bytes", c_uint64),
-        ("scan", c_char_p),
-        ("device", c_char_p),
-    ]
-
-
-class CalibrateSettings(Structure):
-    c_name = "bitsweep_calibrate_settings"
-    _fields_ = [
-        ("size", c_size_t),
-        ("sample", c_uint64),
-        ("queries", POINTER(Rows)),
-        ("progress", PROGRESS),
-        ("progress_context", c_void_p),
-    ]
-
-
-class CalibrateStats(Structure):
-    c_name = "bitsweep_calibrate_stats"
-    _fields_ = [
-        ("size", c_size_t),
-        ("seconds", c_double),
-        ("num_queries", c_uint64),
-        ("k", c_uint64),
-        ("num_searches", c_uint64),
-        ("num_entries", c_uint64),
-        ("least_recall", c_double),
-        ("best_recall", c_double),
-    ]
-
-
-class KnnSettings(Structure):
-    c_name = "bitsweep_knn_settings"
-    _fields_ = [
-        ("size", c_size_t),
-        ("k", c_uint64),
-        ("metric", c_char_p),
-        ("exclude_self", c_int),
-        ("drop_bad_rows", c_int),
-        ("threads", c_int),
-        ("device", c_char_p),
-        ("device_memory", c_uint64),
-        ("ranks", c_void_p),
-        ("progress", PROGRESS),
-        ("progress_context", c_void_p),
-    ]
-
-
-_ERROR = POINTER(ErrorStruct)
-_ROWS = POINTER(Rows)
-_PATH = c_char_p
-_HANDLE = POINTER(c_void_p)
-
-# What each function returns and takes.
-FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
-    "bitsweep_status_name": (c_char_p, [c_int]),
-    "bitsweep_version": (c_char_p, []),
-    "bitsweep_version_number": (c_int, []),
-    "bitsweep_has": (c_int, [c_char_p]),
-    "bitsweep_ranks_open": (c_int, [c_int, c_double, _HANDLE, _ERROR]),
-    "bitsweep_ranks_close": (None, [_HANDLE]),
-    "bitsweep_ranks_refuse": (c_int, [c_void_p, c_char_p, _ERROR]),
-    "bitsweep_encode_defaults_of": (None, [POINTER(EncodeSettings), c_size_t]),
-    "bitsweep_index_info_init_of": (None, [POINTER(IndexInfo), c_size_t]),
-    "bitsweep_encode": (
-        c_int,
-        [_PATH, _ROWS, POINTER(EncodeSettings), POINTER(IndexInfo), _ERROR],
-    ),
-    "bitsweep_open_defaults_of": (None, [POINTER(OpenSettings), c_size_t]),
-    "bitsweep_open": (c_int, [_PATH, POINTER(OpenSettings), _HANDLE, _ERROR]),
-    "bitsweep_close": (None, [_HANDLE]),
-    "bitsweep_info": (None, [c_void_p, POINTER(IndexInfo)]),
-    "bitsweep_search_defaults_of": (None, [POINTER(SearchSettings), c_size_t]),
-    "bitsweep_search": (
-        c_int,
-        [c_void_p, _ROWS, POINTER(SearchSettings), c_void_p, c_void_p, _ERROR],
-    ),
-    "bitsweep_search_stats_init_of": (None, [POINTER(SearchStats), c_size_t]),
-    "bitsweep_last_search": (None, [c_void_p, POINTER(SearchStats)]),
-    "bitsweep_calibrate_defaults_of": (None, [POINTER(CalibrateSettings), c_size_t]),
-    "bitsweep_calibrate_stats_init_of": (None, [POINTER(CalibrateStats), c_size_t]),
-    "bitsweep_calibrate": (
-        c_int,
-        [c_void_p, POINTER(CalibrateSettings), POINTER(CalibrateStats), _ERROR],
-    ),
-    "bitsweep_knn_defaults_of": (None, [POINTER(KnnSettings), c_size_t]),
-    "bitsweep_knn": (c_int, [_ROWS, _ROWS, POINTER(KnnSettings), c_void_p, c_void_p, _ERROR]),
-    "bitsweep_recall": (
-        c_int,
-        [c_void_p, c_uint64, c_void_p, c_uint64, c_uint64, c_uint64, POINTER(c_double), _ERROR],
-    ),
-    "bitsweep_shape": (c_int, [_PATH, _ROWS, _ERROR]),
-    "bitsweep_read": (c_int, [_PATH, c_uint64, c_uint64, c_void_p, _ERROR]),
-    "bitsweep_write": (c_int, [_PATH, _ROWS, c_int, _ERROR]),
-    "bitsweep_neighbours_shape": (
-        c_int,
-        [_PATH, POINTER(c_uint64), POINTER(c_uint64), POINTER(c_int), _ERROR],
-    ),
-    "bitsweep_read_neighbours": (c_int, [_PATH, c_void_p, c_void_p, _ERROR]),
-    "bitsweep_write_neighbours": (
-        c_int,
-        [_PATH, c_uint64, c_uint64, c_void_p, c_void_p, c_int, _ERROR],
-    ),
-}
-
-SONAME = "libbitsweep.so.0.2"  # of the header that the structs are of
-
-
 def _find_library() -> str:
     """BITSWEEP_LIBRARY, or the one that was installed with this package, or the system's."""
     named = os.environ.get("BITSWEEP_LIBRARY")
@@ -371,7 +127,7 @@ def _load() -> ctypes.CDLL:
             else "which it needs of the system; docs/python.md names the packages"
         )
         raise ImportError(f"libbitsweep cannot be loaded: {error}; {what}") from error
-    for name, (result, arguments) in FUNCTIONS.items():
+    for name, (result, arguments) in header.functions.items():
         try:
             function = getattr(loaded, name)
         except AttributeError:
@@ -401,25 +157,33 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-# What an option, or rows in memory, are called here where the name is not the same.
-_ARGUMENTS = {
-    "base": "x",
-    "rows": "x",
-    "calibrate": "calibrate_rows",
-    "check-every": "check_seconds",
-    "stage": "stage_dims",
-}
-_FLAG = re.compile(
-    r"--(force|resume|copy-vectors|drop-bad-rows|exclude-self|skip-check)\b(?![:-])"
-)
-_RANGE = re.compile(r"^--rows\b")
+_CALLS = [n[len("bitsweep_") : -len("_settings")] for n in header.members if n.endswith("_settings")]
+_SETTINGS = [setting for call in _CALLS for setting in settings_of(call).values()]
+_FLAGS = {s.name.replace("_", "-") for s in _SETTINGS if s.kind == "bool"}
+_WORDS = {(s.name, word) for s in _SETTINGS for word in re.findall(r'"([\w-]+)"', s.says)}
+
+_FLAG = re.compile(rf"--({'|'.join(sorted(_FLAGS))})\b(?![:-])")
+_COMMAND = re.compile(r"\bbitsweep (encode|search|calibrate)\b")
 _OPTION_OF = re.compile(r"\b(encode|search) --([a-z]+(?:-[a-z]+)*)")
-_OPTION = re.compile(r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)")
+_OPTION = re.compile(r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)(?: ([\w-]+))?")
 _MEMORY = re.compile(r"\bmemory:(base|rows|queries|calibrate-queries)\b")
 
 
 def _argument(option: str) -> str:
-    return _ARGUMENTS.get(option, option.replace("-", "_"))
+    return "x" if option == "base" else option.replace("-", "_")
+
+
+def _keyword(found: re.Match[str]) -> str:
+    """An option as it is written in a call; what a line begins with is the name alone."""
+    name, value = _argument(found[1]), found[2] or ""
+    before, after = found.string[: found.start()], found.string[found.end() : found.end() + 1]
+    if (name, value) in _WORDS and before:
+        return f'{name}="{value}"'
+    if value.isupper() and before:
+        return f"{name}={value}"
+    is_bare = not value and after in tuple(",;:.)")
+    is_bare |= not before or before.endswith(("unknown ", "more ", "larger ", "default "))
+    return f"{name}{'' if is_bare else '='}{value and ' '}{value}"
 
 
 def as_written(message: str) -> str:
@@ -429,63 +193,30 @@ def as_written(message: str) -> str:
     'probe_ratio 0.001: must be 0.01 to 1000'
     >>> as_written("--probe: idx has no lists; encode --lists makes some")
     'probe: idx has no lists; encode(lists=) makes some'
+    >>> as_written("--sample: --queries says what they are; leave --refine exact, or give --probe")
+    'sample: queries= says what they are; leave refine="exact", or give probe='
+    >>> as_written("unknown --axes 'x': use principal or random")
+    "unknown axes 'x': use principal or random"
     >>> as_written("memory:base: row 7 has a NaN or Inf")
     'x: row 7 has a NaN or Inf'
     >>> as_written("idx: holds an index already; --force replaces it")
     'idx: holds an index already; force=True replaces it'
     """
-    message = _RANGE.sub("first_row, num_rows", message)
     message = _FLAG.sub(lambda m: f"{_argument(m[1])}=True", message)
+    message = _COMMAND.sub(r"\1()", message)
     message = _OPTION_OF.sub(lambda m: f"{m[1]}({_argument(m[2])}=)", message)
-    message = _OPTION.sub(lambda m: _argument(m[1]), message)
-    return _MEMORY.sub(lambda m: _argument(m[1]), message)
+    message = _OPTION.sub(_keyword, message)
+    return _MEMORY.sub(lambda m: "x" if m[1] == "rows" else _argument(m[1]), message)
 
 
-# What others call an argument.
-_KNOWN_AS = {
-    "nprobe": "probe",
-    "n_probe": "probe",
-    "n_probes": "probe",
-    "nlist": "lists",
-    "n_lists": "lists",
-    "nbits": "bits",
-    "n_bits": "bits",
-    "topk": "k",
-    "top_k": "k",
-    "n_neighbors": "k",
-    "num_neighbors": "k",
-    "space": "metric",
-    "metric_type": "metric",
-    "num_threads": "threads",
-    "n_jobs": "threads",
-    "k_factor": "oversample",
-}
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
+def new(struct: str, begin: str) -> Structure:
+    """A struct as a function of the library begins it, which is told its size."""
+    made = header.structs[struct]()
+    getattr(lib, begin)(byref(made), sizeof(made))
+    return made
 
 
-def with_hints(function: _Function) -> _Function:
-    """An argument that there is not is a TypeError that names the one that was meant."""
-    known = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
-
-    @functools.wraps(function)
-    def wrapped(*arguments: Any, **more: Any) -> Any:
-        for name in more:
-            if name in known:
-                continue
-            close = difflib.get_close_matches(name, known, 1)
-            meant = _KNOWN_AS.get(name.lower(), "")
-            if meant in known or close:
-                hint = f": did you mean {meant if meant in known else close[0]}?"
-            else:
-                hint = f"; there are {', '.join(known)}"
-            raise TypeError(f"{function.__name__} has no argument {name}{hint}")
-        return function(*arguments, **more)
-
-    return wrapped  # type: ignore[return-value]
-
-
-def check(status: int, error: ErrorStruct) -> None:
+def check(status: int, error: Structure) -> None:
     """Raises Error unless a call succeeded."""
     if status:
         raise Error(as_written(os.fsdecode(error.message)), status, error.rank)
@@ -493,7 +224,7 @@ def check(status: int, error: ErrorStruct) -> None:
 
 def call(name: str, *arguments: Any) -> None:
     """Calls a function whose last argument is the error."""
-    error = ErrorStruct()
+    error = header.structs["bitsweep_error"]()
     check(getattr(lib, name)(*arguments, byref(error)), error)
 
 

@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a call: from arguments to the structs of the library.
+"""Settings of a call: from keyword arguments to the structs of the library.
 
-None is the default. What is no setting at all is a TypeError, what is out of range an Error; each
-names the argument. Where the library would take 0 as the default, here it is refused, as the
-program does. The upper limits are the library's to know.
+None is the default. What is no setting at all is a TypeError, what is out of range an
+Error; each names the argument. Where the library would take 0 as the default, here it is refused,
+as the program does. The upper limits are the library's to know.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
-from ctypes import Structure, c_char_p, c_double, c_int, c_uint32, c_uint64
-from typing import Any
+from ctypes import Structure, c_int, c_uint32, c_uint64, pointer
+from typing import Any, Iterable, Optional
 
 import numpy as np
 
-from .library import NONE, Error, path_bytes, shown
+from .arguments import MAY_BE_0, settings_of
+from .library import NONE, Error, new, path_bytes, shown
 
 _MOST = {c_int: 2**31 - 1, c_uint32: 2**32 - 1, c_uint64: NONE - 1}
-_MAY_BE_0 = {"first_row", "lists", "threads", "device_memory"}
-_FLAGS = {"copy_vectors", "drop_bad_rows", "force", "resume", "exclude_self", "is_unchecked", "skip_check"}
 
 
 def count(
-    name: str, value: Any, least: int = 0, most: int = NONE - 1, words: tuple[str, ...] = ()
+    name: str, value: Any, least: int = 0, most: int = NONE - 1, words: Iterable[str] = ()
 ) -> int:
     """A whole number; words: what may stand in its place, for the error."""
     also = "".join(f" or {word!r}" for word in words)
@@ -58,8 +56,6 @@ def _real(name: str, value: Any) -> float:
 
 
 def _text(name: str, value: Any) -> bytes:
-    if name == "model":
-        return path_bytes(value, name)
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a text, not {shown(value)}")
     return path_bytes(value, name)
@@ -72,26 +68,55 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-@functools.lru_cache(maxsize=None)
-def _kinds(struct: type[Structure]) -> dict[str, Any]:
-    return dict(field[:2] for field in struct._fields_)
+def row_range(name: str, value: Any) -> tuple[int, Optional[int]]:
+    """The first row of a slice, range or pair, and how many there are; None: all from there."""
+    if isinstance(value, (slice, range)):
+        if value.step not in (None, 1):
+            raise Error(f"{name} must follow each other, not {shown(value)}")
+        value = (value.start, value.stop)
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise TypeError(f"{name} must be a slice or (first, end), not {shown(value)}")
+    first = 0 if value[0] is None else count(f"{name}: the first", value[0])
+    if value[1] is None:
+        return first, None
+    end = count(f"{name}: the end", value[1])
+    if end <= first:
+        raise Error(f"{name}: there are none from {first} to {end}")
+    return first, end - first
 
 
-def fill(settings: Structure, words: dict[str, dict[str, int]], **values: Any) -> None:
-    """Sets members; None leaves the default. words: texts that stand for numbers, by member."""
-    kinds = _kinds(type(settings))
+def fill(settings: Structure, call: str, values: dict[str, Any], source: Any = None) -> None:
+    """Sets members; None leaves the default. source: makes the library's rows of vectors."""
+    known = settings_of(call)
     for name, value in values.items():
         if value is None:
             continue
-        kind, allowed = kinds[name], words.get(name, {})
-        if kind is c_char_p:
+        setting = known[name]
+        member = setting.member.name
+        if setting.kind == "slice":
+            settings.first_row, rows = row_range(name, value)
+            settings.num_rows = rows or 0
+            continue
+        if setting.kind == "vectors":
+            settings.kept = source(value, name)  # as long as the struct
+            value = pointer(settings.kept.rows)
+        elif setting.kind == "bool":
+            value = flag(name, value) != (member == "is_unchecked")
+        elif setting.kind == "path":
+            value = path_bytes(value, name)
+        elif setting.kind == "str":
             value = _text(name, value)
-        elif kind is c_double:
+        elif setting.kind == "float":
             value = _real(name, value)
-        elif name in _FLAGS:
-            value = flag(name, value)
-        elif isinstance(value, str) and value in allowed:
-            value = allowed[value]
+        elif isinstance(value, str) and value in setting.words:
+            value = setting.words[value]
         else:
-            value = count(name, value, int(name not in _MAY_BE_0), _MOST[kind], tuple(allowed))
-        setattr(settings, name, value)
+            least = int(name not in MAY_BE_0)
+            words = [word for word in setting.words if word != "off"]  # which is "none"
+            value = count(name, value, least, _MOST[setting.member.type], words)
+        setattr(settings, member, value)
+
+
+def defaults(call: str) -> Structure:
+    """A struct of settings as the library begins it."""
+    return new(f"bitsweep_{call}_settings", f"bitsweep_{call}_defaults_of")

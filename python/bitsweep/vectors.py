@@ -4,19 +4,21 @@
 from __future__ import annotations
 
 import os
-from ctypes import byref, c_double, c_int, c_uint64, sizeof
+from ctypes import byref, c_double, c_int, c_uint64
 from typing import Any, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
 
-from .library import Error, KnnSettings, Progress, Ranks, Rows, call, lib, path_bytes, shown, with_hints
-from .settings import count, fill, flag
+from .arguments import takes
+from .library import Error, Progress, Ranks, Rows, call, path_bytes
+from .settings import count, defaults, fill, flag
 from .watch import Watch
 
 File = Union[str, bytes, "os.PathLike[str]"]
 Vectors = Union[npt.ArrayLike, File]
 MOST_K = 1_000_000  # more than any function of the library finds
+K = int(defaults("knn").k)
 Answer = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]
 
 TYPES = [np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.uint8), np.dtype(np.int8)]
@@ -161,7 +163,7 @@ def write_neighbours(
     file: File, values: Optional[npt.ArrayLike], ids: npt.ArrayLike, *, force: bool = False
 ) -> None:
     """Writes values and ids in big-ann's layout, or ids alone to .ivecs and .ibin."""
-    kept = _as_ids(ids, "ids")
+    kept = _as_answers(ids, "ids")
     kept_values = None
     if values is not None:
         kept_values = as_array(values, "values").astype(np.float32, copy=False)
@@ -177,13 +179,18 @@ def write_neighbours(
     )
 
 
-def _as_ids(ids: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
+def as_ids(ids: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
     array = _any_array(ids, name)
-    if array.ndim != 2:
-        raise Error(f"{name}: an array of 2 axes is needed, queries and places")
     if array.dtype.kind not in "iu":
         raise Error(f"{name}: an array of integers is needed, not of {array.dtype}")
-    return np.ascontiguousarray(array, np.int64)
+    return np.asarray(array, np.int64, order="C")
+
+
+def _as_answers(ids: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
+    array = as_ids(ids, name)
+    if array.ndim != 2:
+        raise Error(f"{name}: an array of 2 axes is needed, queries and places")
+    return array
 
 
 def recall(ids: npt.ArrayLike, truth: npt.ArrayLike, k: Optional[int] = None) -> float:
@@ -194,7 +201,7 @@ def recall(ids: npt.ArrayLike, truth: npt.ArrayLike, k: Optional[int] = None) ->
     >>> recall([[3, 1, 2]], [[1, 2, 9]])
     0.6666666666666666
     """
-    found, true = _as_ids(ids, "ids"), _as_ids(truth, "truth")
+    found, true = _as_answers(ids, "ids"), _as_answers(truth, "truth")
     if len(found) != len(true):
         raise Error(f"ids are of {len(found)} queries, truth of {len(true)}")
     if len(found) == 0:
@@ -214,60 +221,46 @@ def recall(ids: npt.ArrayLike, truth: npt.ArrayLike, k: Optional[int] = None) ->
     return share.value
 
 
-@with_hints
+@takes("knn")
 def knn(
     x: Vectors,
     queries: Optional[Vectors],
-    k: int = 10,
+    k: int = K,
     metric: Optional[str] = None,
     *,
-    exclude_self: bool = False,
-    drop_bad_rows: bool = False,
-    threads: Optional[int] = None,
-    device: Optional[str] = None,
-    device_memory: Optional[int] = None,
     comm: Any = None,
     progress: Progress = None,
+    **settings: Any,
 ) -> Answer:
     """The exact k nearest rows of x of each query, by looking at all of them.
 
-    x, queries: arrays or files. metric: "l2", "ip" or "cosine"; None: what a file says.
-    exclude_self: row i is left out of the answer of query i. device: "cpu" (default), "auto",
-    "cuda". Returns values float32 and ids int64, both [queries, k], best first: squared distances
-    (l2) or similarities. With comm all ranks call it; others
-    than rank 0 give None as queries and get no rows.
+    x, queries: arrays or files. metric: "l2", "ip" or "cosine"; None: what a file says. Returns
+    values float32 and ids int64, both [queries, k], best first: squared distances (l2) or
+    similarities. With comm all ranks call it; others than rank 0 give None as queries and get no
+    rows. progress: as in `Index.encode`.
 
     >>> x = np.eye(4, dtype=np.float32)
     >>> values, ids = knn(x, x[:1] * 2, k=2, metric="l2")
     >>> values.tolist(), ids.tolist()
     ([[1.0, 5.0]], [[0, 1]])
+
+    Settings are the options of `bitsweep groundtruth`, and None is their default:
     """
-    settings = KnnSettings()
-    lib.bitsweep_knn_defaults_of(byref(settings), sizeof(settings))
+    asked_for = defaults("knn")
     with Ranks(comm) as ranks:
-        settings.ranks = ranks.handle
+        asked_for.ranks = ranks.handle
         with ranks.preparing():
             base = Source(x, "x")
-            fill(
-                settings,
-                {},
-                k=k,
-                metric=metric,
-                exclude_self=exclude_self,
-                drop_bad_rows=drop_bad_rows,
-                threads=threads,
-                device=device,
-                device_memory=device_memory,
-            )
+            fill(asked_for, "knn", {"k": k, "metric": metric, **settings})
             asked = Asked(queries, ranks)
             values, ids = empty_answer(asked.num_rows, k, MOST_K)
-            watch = Watch(settings, progress)
+            watch = Watch(asked_for, progress)
         with watch:
             call(
                 "bitsweep_knn",
                 byref(base.rows),
                 asked.pointer,
-                byref(settings),
+                byref(asked_for),
                 values.ctypes.data,
                 ids.ctypes.data,
             )

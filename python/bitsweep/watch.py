@@ -16,13 +16,13 @@ Handler = Callable[[int, Optional[FrameType]], Any]
 
 
 class _Bar:
-    """Progress as a bar of tqdm, or as lines where there is no tqdm."""
+    """Progress as a bar of tqdm, in a notebook one of its own, or as lines where there is no tqdm."""
 
     def __init__(self) -> None:
         self.phase: Optional[str] = None
         self.bar: Any = None
         try:
-            from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
+            from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
         except ImportError:
             tqdm = None
         self.make = tqdm

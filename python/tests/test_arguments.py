@@ -28,7 +28,7 @@ class Errors(Case):
         self.assert_fails(1, "^unknown metric", bitsweep.Index.encode, small, folder, metric="l3")
         self.assert_fails(1, "bits", bitsweep.Index.encode, small, folder, metric="l2", bits=99)
         xfbq: dict[str, Any] = {"codec": "xfbq", "rotation": "opq"}
-        self.assert_fails(1, "opq is for codec pq", bitsweep.Index.encode, small, folder, **xfbq)
+        self.assert_fails(1, 'opq is for codec="pq"', bitsweep.Index.encode, small, folder, **xfbq)
         self.assert_fails(1, "lists", bitsweep.Index.encode, small, folder, metric="l2", lists="x")
         self.assert_fails(1, "^k must be 1 or more, not -1$", bitsweep.knn, small, self.q, -1, "l2")
         self.assert_fails(1, "^k must be 1 or more, not 0$", bitsweep.knn, small, self.q, 0, "l2")
@@ -41,8 +41,8 @@ class Errors(Case):
         """What is out of range or no number, of every setting that is one."""
         encode, folder = bitsweep.Index.encode, self.folder / "never"
         small, no_numbers = self.x[:300], (True, np.bool_(False), 1.5j, [1], np.ones(2))
-        wholes = ["lists", "subspaces", "stage_dims", "seed", "shards", "calibrate_rows"]
-        wholes += ["first_row", "num_rows", "threads", "device_memory"]
+        wholes = ["lists", "subspaces", "stage", "seed", "shards", "calibrate"]
+        wholes += ["threads", "device_memory"]
         with bitsweep.Index.encode(small, self.folder / "numbers", metric="l2", lists=4) as ix:
             calls: list[Any] = [(encode, (small, folder), name) for name in wholes]
             calls += [(encode, (small, folder), name) for name in ("bits", "scale")]
@@ -52,8 +52,8 @@ class Errors(Case):
             calls += [(bitsweep.knn, (small, self.q), name) for name in ("k", "threads")]
             calls += [(ix.calibrate, (), "sample"), (bitsweep.read, (BASE,), "first_row")]
             calls += [(bitsweep.recall, ([[1]], [[1]]), "k")]
-            calls += [(bitsweep.Index, (ix.folder,), "check_seconds")]
-            reals = ("bits", "scale", "recall", "probe_ratio", "oversample", "check_seconds")
+            calls += [(bitsweep.Index, (ix.folder,), "check_every")]
+            reals = ("bits", "scale", "recall", "probe_ratio", "oversample", "check_every")
             may_be_0 = ("lists", "first_row", "threads", "device_memory")
             for call, arguments, name in calls:
                 with self.subTest(call=call, name=name):
@@ -80,6 +80,23 @@ class Errors(Case):
                               probe_ratio=0.001)
             self.assertEqual(ix.search(self.q, np.int64(3), probe=np.uint8(2))[1].shape, (200, 3))
         self.assertFalse(folder.exists())
+
+    def test_rows(self) -> None:
+        encode, folder = bitsweep.Index.encode, self.folder / "never"
+        for rows in (3, True, "1:5", [1], (1, 2, 3), np.ones(2)):
+            with self.assertRaisesRegex(TypeError, "^rows must be a slice or .first, end., not "):
+                encode(self.x, folder, metric="l2", rows=rows)
+        wrong = [(slice(0, 9, 2), "^rows must follow each other"), ((9, 5), "none from 9 to 5"),
+                 ((5, 5), "none from 5 to 5"), ((-3, 5), "^rows: the first must be 0 or more")]
+        wrong += [(slice(0, -1), "^rows: the end must be 0 or more"), ((0, 30000), "^rows 0:30000: x has 20000 rows")]
+        for rows, words in wrong:
+            self.assert_fails(1, words, encode, self.x, folder, metric="l2", rows=rows)
+        self.assertFalse(folder.exists())
+        for rows in (slice(700, 1000), (700, 1000), range(700, 1000)):
+            with encode(self.x[:1000], metric="l2", rows=rows) as ix:
+                self.assertEqual((len(ix), ix.info["first_row"]), (300, 700))
+        with encode(self.x[:1000], metric="l2", rows=slice(900, None)) as ix:
+            self.assertEqual((len(ix), ix.info["first_row"]), (100, 900))
 
     def test_texts(self) -> None:
         small, folder = self.x[:300], self.folder / "never"
@@ -198,6 +215,11 @@ class Errors(Case):
                 (ix.search, {"over_sample": 3}, "did you mean oversample[?]$"),
                 (ix.search, {"zzzz": 3}, "^search has no argument zzzz; there are queries, k, "),
                 (bitsweep.knn, {"metrik": "l2"}, "did you mean metric[?]$"),
+                (bitsweep.Index, {"num_threads": 2}, "^Index has no argument num_threads: did you mean threads[?]$"),
+                (bitsweep.Index.encode, {"nlist": 4}, "^encode has no .* did you mean lists[?]$"),
+                (bitsweep.Index.encode, {"stage_dims": 4}, "did you mean stage[?]$"),
+                (bitsweep.Index.encode, {"calibrate_rows": 4}, "did you mean calibrate[?]$"),
+                (bitsweep.Index.encode, {"first_row": 4}, "did you mean rows[?]$"),
             ]
             for call, more, words in hints:
                 with self.assertRaisesRegex(TypeError, words):

@@ -5,19 +5,22 @@ Environment: BITSWEEP the program (without it, comparisons with it are skipped),
 the library if it is not installed.
 """
 
+import copy
 import doctest
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 import warnings
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import bitsweep
 import numpy as np
-from bitsweep import index, library, vectors
+from bitsweep import arguments, index, library, program, vectors
 from package_case import BASE, QUERIES, Case
 
 PROGRAM = os.environ.get("BITSWEEP")
@@ -77,7 +80,7 @@ class SameAsProgram(Case):
 
     def test_lists(self) -> None:
         made = self.folder / "lists"
-        ix = bitsweep.Index.encode(BASE, made, metric="l2", lists=64, bits=4, calibrate_rows=200)
+        ix = bitsweep.Index.encode(BASE, made, metric="l2", lists=64, bits=4, calibrate=200)
         self.assertEqual(ix.lists, 64)
         self.assertTrue(ix.info["has_calibration"])
         for name, value in (("recall", 0.9), ("probe", 3), ("probe", "all"), ("probe_ratio", 1.1)):
@@ -92,7 +95,7 @@ class SameAsProgram(Case):
     def test_calibrate(self) -> None:
         theirs, ours = self.folder / "theirs_calibrated", self.folder / "ours_calibrated"
         ix = bitsweep.Index.encode(
-            BASE, ours, metric="l2", lists=64, bits=4, calibrate_rows="none"
+            BASE, ours, metric="l2", lists=64, bits=4, calibrate="none"
         )
         self.assertFalse(ix.info["has_calibration"])
         self.assert_fails(1, "recall", ix.search, self.q, recall=0.9)
@@ -106,7 +109,7 @@ class SameAsProgram(Case):
         self.assertEqual(*made)
         with bitsweep.Index(theirs) as other:
             self.assert_same(ix.search(self.q, recall=0.9), other.search(self.q, recall=0.9))
-        memory = {"metric": "l2", "lists": 16, "first_row": 100, "shards": 2}
+        memory = {"metric": "l2", "lists": 16, "rows": (100, None), "shards": 2}
         with bitsweep.Index.encode(self.x[:3000], self.folder / "kept", **memory) as kept:
             before = (self.folder / "kept" / "manifest.pb").read_bytes()
             kept.calibrate(sample=20)
@@ -194,7 +197,7 @@ class Checks(Case):
     def test_poor_codes_and_rows_far_out(self) -> None:
         x = np.random.default_rng(1).standard_normal((2000, 64), dtype=np.float32)
         poor = {"metric": "l2", "bits": 1, "force": True}
-        with self.assertWarnsRegex(RuntimeWarning, "^10-recall@50 of the sample 0.*too few bits"):
+        with self.assertWarnsRegex(RuntimeWarning, "^10-recall@50 of the sample 0.*too few bits.*more bits, try codec"):
             ix = bitsweep.Index.encode(x, self.folder / "poor", **poor)
         self.assertLess(ix.info["check_recall"], 0.9)
         ix.close()
@@ -206,6 +209,131 @@ class Checks(Case):
             ix = bitsweep.Index.encode(x, self.folder / "poor", skip_check=True, **poor)
         self.assertEqual(ix.info["check_recall"], 0)
         ix.close()
+
+
+class Rows(Case):
+    """Rows by their ids."""
+
+    def assert_rows(self, ix: bitsweep.Index, x: np.ndarray) -> None:
+        first = ix.info["first_row"]
+        ids = np.random.default_rng(1).integers(first, first + len(ix), (20, 3))
+        found = ix.reconstruct(ids)
+        self.assertEqual((found.dtype, found.shape), (ix.dtype, (20, 3, 128)))
+        np.testing.assert_array_equal(found, x[ids])
+        np.testing.assert_array_equal(ix.reconstruct(first + len(ix) - 1), x[first + len(ix) - 1])
+        self.assertEqual(ix.reconstruct(ids[:0]).shape, (0, 3, 128))
+        for wrong in (first - 1, first + len(ix), -1, -(2**63)):
+            self.assert_fails(1, f"^id {wrong}: .* has rows {first} to ", ix.reconstruct, [first, wrong])
+
+    def test_reconstruct(self) -> None:
+        x = self.x.astype(np.float32)
+        for more in ({}, {"lists": 8}, {"shards": 3, "codec": "raw"}, {"rows": (5000, 9000)},
+                     {"lists": 8, "shards": 2, "rows": (100, 3000)}):
+            with bitsweep.Index.encode(BASE, metric="l2", **more) as ix:
+                self.assert_rows(ix, self.x)
+            with bitsweep.Index.encode(BASE, metric="l2", copy_vectors=True, **more) as ix:
+                self.assert_rows(ix, self.x)
+        with bitsweep.Index.encode(x[:500], metric="ip") as ix:
+            self.assert_rows(ix, x)
+            for ids, words in ([1.5], "integers"), ([True], "integers"), (["a"], "integers"):
+                self.assert_fails(1, f"^ids: .*{words}", ix.reconstruct, ids)
+        self.assert_fails(1, "closed", ix.reconstruct, [1])
+
+    def test_source_that_changed(self) -> None:
+        file = self.folder / "source.u8bin"
+        bitsweep.write(file, self.x[:400])
+        with bitsweep.Index.encode(file, metric="l2") as ix:
+            self.assert_rows(ix, self.x)
+            self.x[399, 5] ^= 1
+            bitsweep.write(file, self.x[:400], force=True)
+            np.testing.assert_array_equal(ix.reconstruct([0]), self.x[:1])
+            self.assert_fails(3, "source.u8bin", ix.reconstruct, [399])
+            file.unlink()
+            self.assert_fails(4, "source.u8bin: .*No such file", ix.reconstruct, [0])
+        self.x[399, 5] ^= 1
+
+    def test_temporary_folder(self) -> None:
+        ix = bitsweep.Index.encode(self.x[:300], metric="l2")
+        folder = Path(ix.folder).parent
+        with copy.copy(ix) as other:
+            self.assert_same(other.search(self.q), ix.search(self.q))
+        self.assertTrue(folder.exists())
+        ix.close()
+        self.assertFalse(folder.exists())
+        ix = bitsweep.Index.encode(self.x[:300], metric="l2")
+        folder = Path(ix.folder).parent
+        del ix
+        self.assertFalse(folder.exists())
+        with tempfile.TemporaryDirectory() as place, mock.patch("tempfile.tempdir", place):
+            self.assert_fails(1, "metric", bitsweep.Index.encode, self.x[:300])
+            self.assertEqual(list(Path(place).iterdir()), [])
+
+    def test_temporary_folder_and_fork(self) -> None:
+        with bitsweep.Index.encode(self.x[:300], metric="l2") as ix:
+            child = os.fork()
+            if child == 0:
+                ix.close()
+                os._exit(0)
+            os.waitpid(child, 0)
+            self.assertTrue(Path(ix.folder).exists())
+
+
+class Records(Case):
+    """What the program measures and computes, as pandas.DataFrame takes it."""
+
+    def setUp(self) -> None:
+        try:
+            program.program()
+        except bitsweep.Error as error:
+            self.skipTest(str(error))
+
+    def test_sweep(self) -> None:
+        quick = {"measure": 0, "repeat": 1, "metric": "l2", "bits": [2, 3], "oversample": [1, 5]}
+        rows = bitsweep.sweep(self.x[:1000], self.q, **quick)
+        self.assertEqual([(r["bits"], r["oversample"]) for r in rows], [(2, 1), (2, 5), (3, 1), (3, 5)])
+        self.assertEqual(len({tuple(r) for r in rows if r["oversample"] == 1}), 1)
+        self.assertGreater(rows[3]["recall"], 0.99)
+        kept = self.folder / "sweep"
+        truth = bitsweep.knn(self.x[:1000], self.q, 10, "l2")[1]
+        quick |= {"bits": 3, "rows": slice(0, 1000), "exclude_self": False}
+        again = bitsweep.sweep(BASE, QUERIES, folder=kept, groundtruth=truth, **quick)
+        self.assertEqual([r["recall"] for r in again], [r["recall"] for r in rows[2:]])
+        self.assertTrue((kept / "report.html").exists())
+        self.assert_fails(1, "resume=True", bitsweep.sweep, BASE, QUERIES, folder=kept, **quick)
+
+    def test_sweep_that_cannot_be(self) -> None:
+        with self.assertRaisesRegex(TypeError, "^sweep has no argument nprobe: did you mean probe"):
+            bitsweep.sweep(self.x, self.q, nprobe=3)
+        with self.assertRaisesRegex(TypeError, "^sweep has no argument folders: .* folder"):
+            bitsweep.sweep(self.x, self.q, folders=3)
+        self.assert_fails(1, "^unknown metric 'l3'", bitsweep.sweep, self.x, self.q, metric="l3")
+        self.assert_fails(4, "none.fbin: ", bitsweep.sweep, self.folder / "none.fbin", self.q, metric="l2")
+        with mock.patch.dict(os.environ, BITSWEEP_PROGRAM="/bin/none"), self.assertRaises(OSError):
+            bitsweep.sweep(self.x, self.q)
+
+    def test_interrupted_sweep(self) -> None:
+        """The program ends, too."""
+        with mock.patch.object(program, "_tell", side_effect=KeyboardInterrupt):
+            with self.assertRaises(KeyboardInterrupt):
+                bitsweep.sweep("synth:count=3M,dims=128", self.q, metric="l2")
+
+    def test_plan(self) -> None:
+        lines = bitsweep.plan(10**6, 128, bits=3, ranks=[1, 2, 4], scan_rate="1G")
+        self.assertEqual([line["ranks"] for line in lines], [1, 2, 4])
+        self.assertEqual([line["bytes_per_vector"] for line in lines], [56] * 3)
+        self.assertEqual(lines[0]["seconds_by_phase.scan"], 1)
+        with self.assertRaisesRegex(TypeError, "^plan has no argument nbits: did you mean bits"):
+            bitsweep.plan(10**6, 128, nbits=3)
+        self.assert_fails(1, "^dims 0: must be 1 to", bitsweep.plan, 10**6, 0)
+
+    def test_program(self) -> None:
+        words = [sys.executable, "-m", "bitsweep", "--version"]
+        said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+        self.assertEqual(said, f"bitsweep {bitsweep.__version__}\n")
+        nowhere = {**os.environ, "BITSWEEP_PROGRAM": "/bin/none"}
+        done = subprocess.run(words, capture_output=True, text=True, env=nowhere)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+        self.assertRegex(done.stderr, "^bitsweep: .*No such file")
 
 
 class Files(Case):
@@ -333,7 +461,7 @@ class SeveralRanks(Case):
 
 
 def load_tests(_loader: Any, tests: unittest.TestSuite, _pattern: Any) -> unittest.TestSuite:
-    for module in (bitsweep, vectors, index, library):
+    for module in (bitsweep, vectors, index, library, arguments):
         tests.addTests(doctest.DocTestSuite(module))
     return tests
 

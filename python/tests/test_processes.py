@@ -29,7 +29,7 @@ class Copies(Case):
         expected = made.search(self.q)
         made.close()
         name = os.path.relpath(self.folder / "original")
-        ix = bitsweep.Index(name, threads=1, device="cpu", check_seconds=7)
+        ix = bitsweep.Index(name, threads=1, device="cpu", check_every=7)
         for make in (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):
             with make(ix) as other:
                 self.assertIsNot(other, ix)
@@ -115,11 +115,11 @@ class LongCalls(Case):
             def close(self) -> None:
                 pass
 
-        tqdm = types.ModuleType("tqdm")
-        tqdm.tqdm = Bar  # type: ignore[attr-defined]
+        tqdm, auto = types.ModuleType("tqdm"), types.ModuleType("tqdm.auto")
+        auto.tqdm = Bar  # type: ignore[attr-defined]  # of a notebook or of a terminal
         for module in (tqdm, None):
-            said = io.StringIO()
-            with mock.patch.dict(sys.modules, tqdm=module), contextlib.redirect_stderr(said):
+            said, modules = io.StringIO(), {"tqdm": module, "tqdm.auto": module and auto}
+            with mock.patch.dict(sys.modules, modules), contextlib.redirect_stderr(said):
                 bitsweep.knn(self.x, self.q, 5, "l2", progress=True)
             self.assertEqual("bitsweep: " in said.getvalue(), module is None)
         bar, total, phase = made[-1]

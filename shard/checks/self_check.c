@@ -8,6 +8,7 @@
 #include "common/base/process.h"
 #include "common/codes/result_order.h"
 #include "kernels/select/key_shift.h"
+#include "shard/device/device_readback.h"
 #include "shard/host/answer_check.h"
 #include "shard/host/plain_score.h"
 #include "shard/shard_service.h"
@@ -53,12 +54,11 @@ static enum bsw_status scan_quietly(struct bsw_shard_service *service, const str
                                     size_t first, size_t count, size_t keep, struct bsw_error *err)
 {
     struct bsw_self_check *check = &service->check;
-    const struct bsw_backend *backend = service->backend;
-    struct bsw_scan_counts before = {0};
-    if (backend->counts) before = *backend->counts(service->state);
-    enum bsw_status status = bsw_unit_scan(service, unit, &check->queries.batch, first, count, NULL,
-                                           keep, &check->workspace, &check->found, err);
-    if (backend->counts) *backend->counts(service->state) = before;
+    const struct bsw_query_range queries = {&check->queries.batch, first, count};
+    const struct bsw_scan_counts before = *service->backend->counts(service->state);
+    enum bsw_status status =
+        bsw_unit_scan(service, unit, &queries, keep, &check->workspace, &check->found, err);
+    *service->backend->counts(service->state) = before;
     return status;
 }
 
@@ -125,23 +125,14 @@ static enum bsw_status check_answers(struct bsw_shard_service *service, struct b
 
 // ---- codes ----
 
-// The next blocks of the device, of one unit after another (bsw_self_check_round).
-static enum bsw_status check_some_of_device(struct bsw_shard_service *service,
-                                            struct bsw_error *err)
+// The next blocks that are the back end's, of one unit after another (bsw_self_check_round).
+static enum bsw_status check_some_blocks(struct bsw_shard_service *service, struct bsw_error *err)
 {
     struct bsw_self_check *check = &service->check;
     if (check->next_unit >= service->num_units) check->next_unit = 0;
-    const struct bsw_backend *backend = service->backend;
-    const struct bsw_backend_shard *shard = &service->units[check->next_unit].loaded;
-    uint32_t left = backend->num_blocks(shard) - check->next_block,
-             most = backend->most_blocks(&shard->resident->shape),
-             count = left < most ? left : most;
-    BSW_TRY(backend->check(service->state, shard, check->next_block, count, err));
-    check->next_block += count;
-    if (count == left) {
-        check->next_unit++;
-        check->next_block = 0;
-    }
+    BSW_TRY(service->backend->check(service->state, service->shards[check->next_unit],
+                                    &check->next_block, err));
+    if (check->next_block == 0) check->next_unit++;
     return BSW_OK;
 }
 
@@ -152,7 +143,7 @@ uint64_t bsw_self_check_round(const struct bsw_manifest *manifest,
     for (uint32_t shard = 0; shard < manifest->num_shards; shard++) {
         struct bsw_shard_shape shape;
         bsw_shard_shape_init(&shape, manifest, shard);
-        uint32_t blocks = bsw_device_backend.most_blocks(&shape);
+        uint32_t blocks = bsw_device_readback_most(&shape);
         if (shard > 0 &&
             bsw_assignment_rank(table, 0, shard) != bsw_assignment_rank(table, 0, shard - 1))
             sum = 0;
@@ -165,14 +156,11 @@ uint64_t bsw_self_check_round(const struct bsw_manifest *manifest,
 static enum bsw_status check_codes(struct bsw_shard_service *service, int is_end,
                                    struct bsw_error *err)
 {
-    const struct bsw_backend *backend = service->backend;
     for (uint32_t u = 0; u < service->num_units; u++) {
         BSW_TRY(bsw_resident_shard_check(&service->units[u].resident, err));
-        if (backend->check && is_end)
-            BSW_TRY(backend->check(service->state, &service->units[u].loaded, 0, UINT32_MAX, err));
+        if (is_end) BSW_TRY(service->backend->check(service->state, service->shards[u], NULL, err));
     }
-    if (!backend->check || is_end || service->num_units == 0) return BSW_OK;
-    return check_some_of_device(service, err);
+    return is_end || service->num_units == 0 ? BSW_OK : check_some_blocks(service, err);
 }
 
 static enum bsw_status run(struct bsw_shard_service *service, int has_codes, int is_end,
@@ -211,7 +199,7 @@ enum bsw_status bsw_self_check_rows(struct bsw_shard_service *service, const str
     uint32_t last = 0;
     for (size_t q = 0; q < unit->num_queries; q++) {
         size_t count;
-        const uint64_t *list = bsw_candidate_list(&unit->lists, q, &count);
+        const uint64_t *list = bsw_candidate_list(&unit->loaded.lists, q, &count);
         for (size_t i = 0; i < count; i++) {
             uint32_t row = bsw_candidate_row(list[i]);
             last = row > last ? row : last;
@@ -288,15 +276,11 @@ static enum bsw_status check_key(struct bsw_shard_service *service, const struct
 {
     const struct bsw_resident_shard *shard = &key->unit->resident;
     struct bsw_resident_shard fetched;
-    uint32_t place = bsw_resident_place(shard, key->survivor->row), row = place, expected;
+    uint32_t place = bsw_resident_place(shard, key->survivor->row), row, expected;
     if (service->settings.selection.has_hit_time) return BSW_OK; // near the formula's, not equal
-    if (service->backend->fetch) {
-        BSW_TRY(service->backend->fetch(service->state, &key->unit->loaded, row / BSW_BUNDLE_ROWS,
-                                        &fetched, err));
-        shard = &fetched;
-        row %= BSW_BUNDLE_ROWS;
-    }
-    BSW_TRY(plain_score(service, key, place, shard, row, &expected, err));
+    BSW_TRY(
+        service->backend->fetch(service->state, &key->unit->loaded, place, &fetched, &row, err));
+    BSW_TRY(plain_score(service, key, place, &fetched, row, &expected, err));
     if (key->survivor->score == expected) return BSW_OK;
     return fail_key(key, "key", 8, expected, key->survivor->score, err);
 }

@@ -148,14 +148,13 @@ static float largest_of(const float *numbers, size_t num)
 
 float bsw_product_table(const struct bsw_product_codes *codes,
                         const struct bsw_table_scan_table *kernels, enum bsw_table_type type,
-                        const struct bsw_product_terms *terms, float *room, float *out)
+                        const struct bsw_product_terms *terms, float *bases, float *out)
 {
     size_t numbers = bsw_product_numbers(&codes->book);
     int is_l2 = codes->metric == BSW_METRIC_L2;
     const float *floats = terms->query_term;
     float largest = 0.0f;
     if (is_l2) {
-        float *bases = room + numbers;
         find_bases(codes, terms, bases);
         largest = kernels->distances(&codes->book, terms->list_term, terms->query_term, bases, out);
         floats = out;
@@ -163,12 +162,10 @@ float bsw_product_table(const struct bsw_product_codes *codes,
         largest = largest_of(floats, numbers);
     }
     int exponent = bsw_table_exponent(type, largest);
-    if (type != BSW_TABLE_FLOAT32) { // no larger than a float, so that there is room
-        kernels->convert(type, !is_l2, exponent, floats, numbers, room);
-        kernels->expand(type, !is_l2, room, numbers, out);
-    } else if (floats != out) {
+    if (type != BSW_TABLE_FLOAT32)
+        kernels->round_numbers(type, !is_l2, exponent, floats, numbers, out);
+    else if (floats != out)
         memcpy(out, floats, numbers * sizeof *out);
-    }
     return is_l2 ? -bsw_table_power(-exponent) : bsw_table_power(-exponent);
 }
 
@@ -176,7 +173,7 @@ float bsw_product_table(const struct bsw_product_codes *codes,
 
 // Parts of the memory of a plain score.
 struct plain_memory {
-    float *centroid, *room, *query_term, *list_term, *table_room;
+    float *centroid, *room, *query_term, *list_term, *bases;
     float *table;
     uint32_t *hits;
 };
@@ -186,14 +183,13 @@ static size_t divide(const struct bsw_product_codes *codes, unsigned char *at,
 {
     size_t numbers = bsw_product_numbers(&codes->book) * sizeof(float),
            dims = (size_t)codes->projected_dims * sizeof(float);
-    const struct bsw_memory_part parts[] = {
-        {&out->centroid, dims},
-        {&out->room, dims + codes->dims * sizeof(float)},
-        {&out->query_term, numbers},
-        {&out->list_term, numbers},
-        {&out->table_room, numbers + codes->book.parts * sizeof(float)},
-        {&out->table, bsw_table_bytes(&codes->book)},
-        {&out->hits, bsw_selective_hits_bytes(codes)}};
+    const struct bsw_memory_part parts[] = {{&out->centroid, dims},
+                                            {&out->room, dims + codes->dims * sizeof(float)},
+                                            {&out->query_term, numbers},
+                                            {&out->list_term, numbers},
+                                            {&out->bases, codes->book.parts * sizeof(float)},
+                                            {&out->table, bsw_table_bytes(&codes->book)},
+                                            {&out->hits, bsw_selective_hits_bytes(codes)}};
     return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
 }
 
@@ -212,7 +208,7 @@ static float plain_table(const struct bsw_product_codes *codes, enum bsw_table_t
     bsw_product_query_term(codes, kernels, query, memory->room, memory->query_term);
     bsw_product_list_term(codes, kernels, terms.centroid, memory->room, memory->list_term);
     if (selection) return bsw_selective_plain_table(selection, &terms, memory->table, memory->hits);
-    return bsw_product_table(codes, kernels, type, &terms, memory->table_room, memory->table);
+    return bsw_product_table(codes, kernels, type, &terms, memory->bases, memory->table);
 }
 
 enum bsw_status bsw_product_plain_scores(const struct bsw_product_codes *codes,

@@ -76,10 +76,10 @@ struct bsw_product_terms {
     const float *centroid, *list_term; // l2 alone: c' or NULL, and its term
 };
 // The table of a query, for a list: floats, rounded to what `type` has. out: [numbers], 64-byte
-// aligned, as room: [numbers + parts]. Returns what its sums are multiplied by.
+// aligned; bases: room, [parts]. Returns what its sums are multiplied by.
 float bsw_product_table(const struct bsw_product_codes *codes,
                         const struct bsw_table_scan_table *kernels, enum bsw_table_type type,
-                        const struct bsw_product_terms *terms, float *room, float *out);
+                        const struct bsw_product_terms *terms, float *bases, float *out);
 static inline struct bsw_code_table bsw_product_code_table(const struct bsw_product_codes *codes,
                                                            const float *numbers)
 {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/device/device_backend.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "common/base/memory.h"
 #include "shard/codecs/codec.h"
 #include "shard/device/device_coarse.h"
 #include "shard/device/device_graph.h"
-#include "shard/device/device_list_batch.h"
 #include "shard/device/device_readback.h"
 
 struct device_state {
@@ -18,9 +17,10 @@ struct device_state {
     struct bsw_device_refiner refiner;
     struct bsw_device_kept kept;
     const struct bsw_device_shard **shards; // [num_shards], from load on
-    struct bsw_shard_range *spans;
-    uint64_t load_allocations; // of the device, until the last was loaded
-    int has_begun_lists;       // by begin_lists, else by begin
+    struct bsw_backend_shard **loaded;      // [num_shards], likewise
+    size_t num_shards;
+    struct bsw_candidate_lists lists; // scratch, of a span
+    uint64_t load_allocations;        // of the device, until the last was loaded
 };
 
 // ---- memory ----
@@ -184,20 +184,18 @@ static void close_device(void *address)
     bsw_device_engine_close(&state->engine);
     bsw_device_kept_close(&state->kept);
     bsw_device_refiner_close(&state->refiner);
+    bsw_candidate_lists_deinit(&state->lists);
     bsw_free(&state->shards);
-    bsw_free(&state->spans);
+    bsw_free(&state->loaded);
     bsw_free(&state);
 }
 
-static enum bsw_status remember_spans(const struct bsw_backend_needs *needs,
-                                      struct device_state *state, struct bsw_error *err)
+static enum bsw_status make_room(const struct bsw_backend_needs *needs, struct device_state *state,
+                                 struct bsw_error *err)
 {
-    size_t num = needs->num_spans;
-    BSW_TRY(
-        bsw_allocate_zero(&state->shards, needs->num_shards, sizeof *state->shards, "shards", err));
-    BSW_TRY(bsw_allocate(&state->spans, num, sizeof *state->spans, "shards", err));
-    if (num > 0) memcpy(state->spans, needs->spans, num * sizeof *state->spans);
-    return BSW_OK;
+    size_t num = state->num_shards = needs->num_shards;
+    BSW_TRY(bsw_allocate_zero(&state->shards, num, sizeof *state->shards, "shards", err));
+    return bsw_allocate_zero(&state->loaded, num, sizeof *state->loaded, "shards", err);
 }
 
 static enum bsw_status open_coarse(const struct bsw_backend_needs *needs,
@@ -224,7 +222,7 @@ static enum bsw_status open_device(const struct bsw_backend_needs *needs, void *
     BSW_TRY(bsw_allocate_zero(&state, 1, sizeof *state, "shards", err));
     state->manifest = needs->manifest;
     state->is_exact = needs->settings->is_exact;
-    enum bsw_status status = remember_spans(needs, state, err);
+    enum bsw_status status = make_room(needs, state, err);
     if (status == BSW_OK) status = open_coarse(needs, state, err);
     if (status == BSW_OK && kept_needs(needs, &kept))
         status = bsw_device_kept_open(device, &kept, &state->kept, err);
@@ -258,6 +256,18 @@ static void unload(void *address, struct bsw_backend_shard *shard)
     bsw_free(&shard->own);
 }
 
+// Once all shards have what scans need.
+static enum bsw_status load_rows(struct device_state *state, struct bsw_error *err)
+{
+    for (size_t s = 0; state->refiner.device && s < state->num_shards; s++) {
+        struct bsw_device_unit *unit = state->loaded[s]->own;
+        BSW_TRY(bsw_device_raw_shard_load(&state->refiner, state->loaded[s]->resident, &unit->rows,
+                                          err));
+    }
+    state->load_allocations = bsw_device_num_allocations(state->engine.device);
+    return BSW_OK;
+}
+
 static enum bsw_status load(void *address, size_t index, struct bsw_backend_shard *shard,
                             struct bsw_error *err)
 {
@@ -266,52 +276,12 @@ static enum bsw_status load(void *address, size_t index, struct bsw_backend_shar
     BSW_TRY(bsw_allocate_zero(&unit, 1, sizeof *unit, "shards", err));
     shard->own = unit;
     state->shards[index] = &unit->codes;
-    return bsw_device_shard_load(&state->engine, index, shard->resident, &unit->codes, err);
-}
-
-static enum bsw_status load_rows(void *address, struct bsw_backend_shard *shard,
-                                 struct bsw_error *err)
-{
-    struct device_state *state = address;
-    struct bsw_device_unit *unit = shard->own;
-    if (state->refiner.device)
-        BSW_TRY(bsw_device_raw_shard_load(&state->refiner, shard->resident, &unit->rows, err));
-    state->load_allocations = bsw_device_num_allocations(state->engine.device);
-    return BSW_OK;
+    state->loaded[index] = shard;
+    BSW_TRY(bsw_device_shard_load(&state->engine, index, shard->resident, &unit->codes, err));
+    return index + 1 == state->num_shards ? load_rows(state, err) : BSW_OK;
 }
 
 // ---- a batch ----
-
-static enum bsw_status scan(void *address, const struct bsw_backend_shard *shard,
-                            const struct bsw_query_range *queries, const uint32_t *limits,
-                            size_t keep, struct bsw_scan_workspace *workspace,
-                            struct bsw_candidate_lists *out, struct bsw_error *err)
-{
-    struct device_state *state = address;
-    const struct bsw_device_unit *unit = shard->own;
-    return bsw_device_shard_scan(&state->engine, &unit->codes, queries->batch, queries->first_query,
-                                 queries->num_queries, limits, keep, workspace, out, err);
-}
-
-// Where a span's lists stay; NULL: they come to the host.
-static struct bsw_device_kept_span *kept_span(struct device_state *state, size_t span)
-{
-    return state->kept.device ? &state->kept.spans[span] : NULL;
-}
-
-static enum bsw_status scan_lists(void *address, size_t span, const struct bsw_backend_shard *shard,
-                                  const struct bsw_list_choice *choice,
-                                  const struct bsw_query_range *queries, uint32_t scan_dims,
-                                  const uint32_t *limits, size_t keep,
-                                  struct bsw_scan_workspace *workspace, uint64_t *num_list_pairs,
-                                  struct bsw_candidate_lists *out, struct bsw_error *err)
-{
-    struct device_state *state = address;
-    const struct bsw_device_unit *unit = shard->own;
-    return bsw_device_list_batch_scan(&state->engine, &unit->codes, choice, queries, scan_dims,
-                                      limits, keep, workspace, num_list_pairs,
-                                      kept_span(state, span), out, err);
-}
 
 static enum bsw_status take_coarse(void *address, struct bsw_coarse_search *search,
                                    struct bsw_error *err)
@@ -320,69 +290,75 @@ static enum bsw_status take_coarse(void *address, struct bsw_coarse_search *sear
     return bsw_device_coarse_take(&state->coarse, search, err);
 }
 
-static enum bsw_status scan_span(void *address, size_t span, const struct bsw_query_range *queries,
-                                 const uint32_t *limits, size_t keep,
-                                 struct bsw_scan_workspace *workspace,
-                                 struct bsw_candidate_lists *out, struct bsw_error *err)
+static struct bsw_device_task task_of(struct device_state *state, const struct bsw_scan_job *job)
 {
-    struct device_state *state = address;
-    const struct bsw_shard_range *range = &state->spans[span];
-    const struct bsw_device_span shards = {state->shards + range->first, range->num};
-    return bsw_device_span_scan(&state->engine, &shards, queries, limits, keep, workspace,
-                                kept_span(state, span), out, err);
+    int has_items = state->engine.plan.has_lists && !job->is_of_places;
+    return (struct bsw_device_task){.maker = has_items ? &bsw_device_items : &bsw_device_whole,
+                                    .span = {state->shards + job->first, job->num_shards},
+                                    .queries = job->queries,
+                                    .choice = job->choice,
+                                    .scan_dims = job->scan_dims,
+                                    .limits = job->limits,
+                                    .keep = job->keep,
+                                    .workspace = job->workspace,
+                                    .kept = job->stays ? &state->kept.spans[job->span] : NULL};
 }
 
-static enum bsw_status begin(void *address, const struct bsw_query_range *queries, size_t keep,
-                             struct bsw_scan_workspace *workspace, int *is_begun,
-                             struct bsw_error *err)
+static enum bsw_status begin(void *address, const struct bsw_scan_job *job, struct bsw_error *err)
 {
     struct device_state *state = address;
-    const struct bsw_device_span shards = {state->shards, state->spans[0].num};
-    state->has_begun_lists = 0;
-    return bsw_device_span_begin(&state->engine, &shards, queries, keep, workspace, is_begun, err);
+    const struct bsw_device_task task = task_of(state, job);
+    return bsw_device_scan_begin(&state->engine, &task, err);
 }
 
-static enum bsw_status begin_lists(void *address, const struct bsw_backend_shard *shard,
-                                   const struct bsw_list_choice *choice,
-                                   const struct bsw_query_range *queries, uint32_t scan_dims,
-                                   size_t keep, uint64_t *num_list_pairs, int *is_begun,
-                                   struct bsw_error *err)
+// What of a span's lists is each shard's. Rows behind the last are the last's, whose check sees
+// them.
+static enum bsw_status split_lists(const struct bsw_candidate_lists *all,
+                                   const struct bsw_scan_job *job, struct bsw_error *err)
+{
+    uint64_t before = job->shards[0]->resident->shape.first_row;
+    for (size_t s = 0; s < job->num_shards; s++) {
+        const struct bsw_shard_shape *shape = &job->shards[s]->resident->shape;
+        uint64_t num_rows = s + 1 < job->num_shards ? shape->num_rows : UINT64_MAX;
+        BSW_TRY(bsw_candidate_lists_pick(all, (uint32_t)(shape->first_row - before), num_rows,
+                                         &job->shards[s]->lists, err));
+    }
+    return BSW_OK;
+}
+
+// Where the lists of a job come first.
+static struct bsw_candidate_lists *lists_of(struct device_state *state,
+                                            const struct bsw_scan_job *job)
+{
+    int is_whole = job->num_shards == 1 || job->stays;
+    return is_whole ? &job->shards[0]->lists : &state->lists;
+}
+
+static enum bsw_status end(void *address, struct bsw_scan_job *job, struct bsw_error *err)
 {
     struct device_state *state = address;
-    const struct bsw_device_unit *unit = shard->own;
-    state->has_begun_lists = 1;
-    return bsw_device_list_batch_begin(&state->engine, &unit->codes, choice, queries, scan_dims,
-                                       keep, num_list_pairs, is_begun, err);
+    if (!job) return bsw_device_scan_end(&state->engine, NULL, NULL, err);
+    struct bsw_candidate_lists *out = lists_of(state, job);
+    BSW_TRY(bsw_device_scan_end(&state->engine, out, &job->num_list_pairs, err));
+    if (!job->stays) return out == &state->lists ? split_lists(out, job, err) : BSW_OK;
+    const struct bsw_device_kept_span *own = &state->kept.spans[job->span];
+    job->kept = (struct bsw_kept_lists){own->items, own->offsets, own->num_queries};
+    return BSW_OK;
 }
 
-static enum bsw_status end(void *address, struct bsw_scan_workspace *workspace,
-                           struct bsw_candidate_lists *out, struct bsw_error *err)
+static enum bsw_status take(void *address, const struct bsw_scan_job *job,
+                            const struct bsw_cut *cuts, struct bsw_error *err)
 {
     struct device_state *state = address;
-    if (state->has_begun_lists)
-        return bsw_device_list_batch_end(&state->engine, &state->kept.spans[0], workspace, out,
-                                         err);
-    return bsw_device_span_end(&state->engine, &state->kept.spans[0], workspace, out, err);
-}
-
-static struct bsw_kept_lists kept(const void *address, size_t span)
-{
-    const struct device_state *state = address;
-    const struct bsw_device_kept_span *own = &state->kept.spans[span];
-    return (struct bsw_kept_lists){own->items, own->offsets, own->num_queries};
-}
-
-static enum bsw_status take(void *address, size_t span, const struct bsw_cut *cuts,
-                            struct bsw_candidate_lists *out, struct bsw_error *err)
-{
-    struct device_state *state = address;
-    return bsw_device_kept_take(&state->kept.spans[span], &state->engine.transfer, cuts, out, err);
+    struct bsw_candidate_lists *out = job->num_shards == 1 ? &job->shards[0]->lists : &state->lists;
+    BSW_TRY(bsw_device_kept_take(&state->kept.spans[job->span], &state->engine.transfer, cuts, out,
+                                 err));
+    return out == &state->lists ? split_lists(out, job, err) : BSW_OK;
 }
 
 // The host lists the survivors; values are its own where the device has no room for refinement.
 static enum bsw_status refine(void *address, const struct bsw_backend_shard *shard,
-                              const struct bsw_query_range *queries,
-                              const struct bsw_candidate_lists *lists, const size_t *counts,
+                              const struct bsw_query_range *queries, const size_t *counts,
                               struct bsw_scan_workspace *workspace, struct bsw_survivor *out,
                               struct bsw_error *err)
 {
@@ -390,7 +366,8 @@ static enum bsw_status refine(void *address, const struct bsw_backend_shard *sha
     const struct bsw_device_unit *unit = shard->own;
     int is_here = state->refiner.device != NULL;
     BSW_TRY(bsw_shard_refine(shard->resident, state->manifest, queries->batch, queries->first_query,
-                             lists, counts, state->is_exact && !is_here, workspace, out, err));
+                             &shard->lists, counts, state->is_exact && !is_here, workspace, out,
+                             err));
     if (!is_here) return BSW_OK;
     return bsw_device_refiner_run(&state->refiner, &unit->rows, queries->batch,
                                   queries->first_query, queries->num_queries, counts, workspace,
@@ -399,48 +376,39 @@ static enum bsw_status refine(void *address, const struct bsw_backend_shard *sha
 
 // ---- checks and figures ----
 
-static enum bsw_status fetch(void *address, const struct bsw_backend_shard *shard, size_t bundle,
-                             struct bsw_resident_shard *out, struct bsw_error *err)
+static enum bsw_status fetch(void *address, const struct bsw_backend_shard *shard, uint32_t place,
+                             struct bsw_resident_shard *out, uint32_t *row, struct bsw_error *err)
 {
     struct device_state *state = address;
     const struct bsw_device_unit *unit = shard->own;
-    return bsw_device_shard_fetch(&state->engine, &unit->codes, bundle, out, err);
+    *row = place % BSW_BUNDLE_ROWS;
+    return bsw_device_shard_fetch(&state->engine, &unit->codes, place / BSW_BUNDLE_ROWS, out, err);
 }
 
-static enum bsw_status check(void *address, const struct bsw_backend_shard *shard, uint32_t first,
-                             uint32_t num_blocks, struct bsw_error *err)
+static enum bsw_status check(void *address, const struct bsw_backend_shard *shard, uint32_t *next,
+                             struct bsw_error *err)
 {
     struct device_state *state = address;
     const struct bsw_device_unit *unit = shard->own;
-    return bsw_device_shard_check(&state->engine, &unit->codes, first, num_blocks, err);
-}
-
-static uint32_t num_blocks(const struct bsw_backend_shard *shard)
-{
-    const struct bsw_device_unit *unit = shard->own;
-    return bsw_device_shard_blocks(&unit->codes);
+    uint32_t first = next ? *next : 0, left = bsw_device_shard_blocks(&unit->codes) - first,
+             most = next ? bsw_device_readback_most(&shard->resident->shape) : UINT32_MAX;
+    if (next) *next = left > most ? first + most : 0;
+    return bsw_device_shard_check(&state->engine, &unit->codes, first, left < most ? left : most,
+                                  err);
 }
 
 static struct bsw_scan_counts *counts(void *address)
 {
-    struct bsw_device_engine *engine = &((struct device_state *)address)->engine;
-    engine->counts.num_launches = bsw_device_launches() - engine->launches_before;
-    return &engine->counts;
-}
-
-static const char *graph_note(const void *address)
-{
-    const struct device_state *state = address;
-    return bsw_device_graphs_note(&state->engine);
-}
-
-static void use(const void *address, uint64_t *raw_bytes, uint64_t *gathered_bytes,
-                uint64_t *allocations)
-{
-    const struct device_state *state = address;
-    *raw_bytes = state->refiner.raw_bytes;
-    *gathered_bytes = state->refiner.gathered_bytes;
-    *allocations = bsw_device_num_allocations(state->engine.device) - state->load_allocations;
+    struct device_state *state = address;
+    struct bsw_scan_counts *out = &state->engine.counts;
+    out->num_launches = bsw_device_launches() - state->engine.launches_before;
+    out->raw_bytes = state->refiner.raw_bytes;
+    out->gathered_bytes = state->refiner.gathered_bytes;
+    out->num_allocations =
+        bsw_device_num_allocations(state->engine.device) - state->load_allocations;
+    snprintf(out->graph_note, sizeof out->graph_note, "%.127s",
+             bsw_device_graphs_note(&state->engine));
+    return out;
 }
 
 const struct bsw_backend bsw_device_backend = {
@@ -449,23 +417,13 @@ const struct bsw_backend bsw_device_backend = {
     .close = close_device,
     .label = label,
     .load = load,
-    .load_rows = load_rows,
     .unload = unload,
-    .scan = scan,
-    .scan_lists = scan_lists,
     .take_coarse = take_coarse,
-    .refine = refine,
-    .scan_span = scan_span,
     .begin = begin,
-    .begin_lists = begin_lists,
     .end = end,
-    .kept = kept,
     .take = take,
+    .refine = refine,
     .fetch = fetch,
     .check = check,
-    .num_blocks = num_blocks,
-    .most_blocks = bsw_device_readback_most,
     .counts = counts,
-    .graph_note = graph_note,
-    .use = use,
 };

@@ -83,8 +83,7 @@ static enum bsw_status place_words(struct bsw_device_group *group, struct bsw_er
                            number_bytes, err);
 }
 
-enum bsw_status bsw_device_group_stage(struct bsw_device_group *group, const uint32_t *limits,
-                                       struct bsw_error *err)
+enum bsw_status bsw_device_group_stage(struct bsw_device_group *group, struct bsw_error *err)
 {
     BSW_DEVICE_PHASE(STAGE_QUERIES);
     struct bsw_device_engine *engine = group->engine;
@@ -92,8 +91,9 @@ enum bsw_status bsw_device_group_stage(struct bsw_device_group *group, const uin
     unsigned char *staging = engine->staging;
     BSW_TRY(place_words(group, err));
     memset(staging + plan->queries.limits, 0, group->num_queries * sizeof(uint32_t));
-    if (limits)
-        memcpy(staging + plan->queries.limits, limits, group->num_queries * sizeof(uint32_t));
+    if (group->limits)
+        memcpy(staging + plan->queries.limits, group->limits,
+               group->num_queries * sizeof(uint32_t));
     memset(group->run.counts, 0, bsw_device_lists_numbers(group->num_queries) * sizeof(uint32_t));
     memset(staging + plan->queries.raised, 0, group->num_queries * sizeof(uint32_t));
     if (plan->stage_dims > 0) memset(staging + plan->queries.survivors, 0, sizeof(uint64_t));
@@ -145,11 +145,31 @@ enum bsw_status bsw_device_group_upload(const struct bsw_device_group *group, st
     return BSW_OK;
 }
 
-enum bsw_status bsw_device_group_send(struct bsw_device_group *group, const uint32_t *limits,
-                                      struct bsw_error *err)
+enum bsw_status bsw_device_group_send(struct bsw_device_group *group, struct bsw_error *err)
 {
-    BSW_TRY(bsw_device_group_stage(group, limits, err));
+    BSW_TRY(bsw_device_group_stage(group, err));
     return bsw_device_group_upload(group, err);
+}
+
+enum bsw_status bsw_device_group_begin_again(struct bsw_device_group *group, struct bsw_error *err)
+{
+    struct bsw_device_list_run *run = &group->run;
+    const struct bsw_device_list_run ahead = *run;
+    group->is_sorted = 0;
+    bsw_device_list_run_begin(run);
+    run->num_overflows = ahead.num_overflows;
+    run->num_shorts = ahead.num_shorts;
+    run->num_waits = ahead.num_waits;
+    run->hits = ahead.hits;
+    return bsw_device_group_send(group, err);
+}
+
+enum bsw_status bsw_device_group_sort(struct bsw_device_group *group, struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    if (group->run.is_sorted) return BSW_OK;
+    return bsw_device_list_run_sort(&group->run, engine->queries.data + engine->plan.queries.sort,
+                                    err);
 }
 
 enum bsw_status bsw_device_group_count_entries(const struct bsw_device_group *group,

@@ -147,14 +147,3 @@ enum bsw_status bsw_device_list_block_next(struct bsw_device_engine *engine,
     out->order.num_lists = all->order->num_lists;
     return pack(&packing, runs, take_lists(&packing, all, at, runs), err);
 }
-
-enum bsw_status bsw_device_list_block_run(struct bsw_device_engine *engine,
-                                          const struct bsw_device_shard *shard, size_t first,
-                                          size_t num, unsigned place,
-                                          struct bsw_device_list_block *out, struct bsw_error *err)
-{
-    const struct packing packing = {engine, shard, place, out};
-    const struct run run = {first, num};
-    *out = (struct bsw_device_list_block){.range = {.num = 0}};
-    return pack(&packing, &run, 1, err);
-}

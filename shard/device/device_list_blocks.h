@@ -35,10 +35,4 @@ enum bsw_status bsw_device_list_block_next(struct bsw_device_engine *engine,
                                            struct bsw_device_list_block *out,
                                            struct bsw_error *err);
 
-// The same of bundles [first, first + num), whatever their lists; no range.
-enum bsw_status bsw_device_list_block_run(struct bsw_device_engine *engine,
-                                          const struct bsw_device_shard *shard, size_t first,
-                                          size_t num, unsigned place,
-                                          struct bsw_device_list_block *out, struct bsw_error *err);
-
 #endif

@@ -26,12 +26,14 @@ void bsw_device_list_table_clear(struct bsw_device_list_table *table)
 }
 
 int bsw_device_list_table_add_slots(struct bsw_device_list_table *table,
-                                    const struct bsw_device_list_range *range)
+                                    const struct bsw_device_list_range *range, size_t *first_slot)
 {
     const struct bsw_list_groups *groups = range->groups;
-    if (range->num == 0) return 1;
-    size_t first = groups->first[range->lists[0]],
-           num = groups->first[range->lists[range->num - 1] + 1] - first;
+    *first_slot = groups->is_same ? 0 : table->num_slots;
+    if (range->num == 0 || (groups->is_same && table->num_slots > 0)) return 1;
+    const struct bsw_list_slots last = bsw_list_group_slots(groups, range->lists[range->num - 1]);
+    size_t first = bsw_list_group_slots(groups, range->lists[0]).first,
+           num = last.first + last.num - first;
     if (num > table->most_slots - table->num_slots) return 0;
     memcpy(table->queries + table->num_slots, groups->queries + first,
            num * sizeof *table->queries);
@@ -47,16 +49,11 @@ static size_t bundles_of(const struct bsw_list_order *order, uint32_t list)
     return order->first_bundles[list + 1] - order->first_bundles[list];
 }
 
-static size_t queries_of(const struct bsw_list_groups *groups, uint32_t list)
-{
-    return groups->first[list + 1] - groups->first[list];
-}
-
 size_t bsw_device_list_item_bundles(const struct bsw_device_list_range *range, size_t most)
 {
     size_t work = 0, bundles = LEAST_BUNDLES, widest = bsw_device_list_tile_slots(MOST_TILE);
     for (size_t i = 0; i < range->num; i++) {
-        size_t queries = queries_of(range->groups, range->lists[i]);
+        size_t queries = bsw_list_group_slots(range->groups, range->lists[i]).num;
         work += bundles_of(range->order, range->lists[i]) * ((queries + widest - 1) / widest);
     }
     while (bundles < MOST_BUNDLES && work / bundles > WANTED_ITEMS) bundles *= 2;
@@ -106,12 +103,13 @@ static struct list_items items_of(const struct bsw_device_list_range *range, siz
                                   size_t first_slot, const struct bsw_device_list_cut *cut,
                                   const struct bsw_device_list_place *place)
 {
-    const uint32_t *first = range->groups->first;
     uint32_t list = range->lists[i];
-    size_t all = bundles_of(range->order, list), before = place->part * cut->part_bundles;
+    const struct bsw_list_slots slots = bsw_list_group_slots(range->groups, list);
+    size_t all = bundles_of(range->order, list), before = place->part * cut->part_bundles,
+           before_range = bsw_list_group_slots(range->groups, range->lists[0]).first;
     struct list_items out = {.item_bundles = cut->item_bundles,
-                             .first_slot = first_slot + first[list] - first[range->lists[0]],
-                             .num_queries = queries_of(range->groups, list)};
+                             .first_slot = first_slot + slots.first - before_range,
+                             .num_queries = slots.num};
     if (before >= all) return out;
     out.first_bundle = range->order->first_bundles[list] + before;
     out.num_bundles = all - before < cut->part_bundles ? all - before : cut->part_bundles;

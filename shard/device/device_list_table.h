@@ -41,9 +41,10 @@ struct bsw_device_list_range {
     size_t num;
 };
 
-// Slots for their queries; 0: there is no room for them.
+// Slots for their queries from *first_slot on; 0: there is no room for them. Groups that are the
+// same for all lists share slots, which those that are there already are then.
 int bsw_device_list_table_add_slots(struct bsw_device_list_table *table,
-                                    const struct bsw_device_list_range *range);
+                                    const struct bsw_device_list_range *range, size_t *first_slot);
 
 // How lists are cut into items.
 struct bsw_device_list_cut {

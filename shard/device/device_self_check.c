@@ -127,9 +127,13 @@ static enum bsw_status compare(struct self_check *check, enum bsw_scan_kind kind
                                struct bsw_error *err)
 {
     check->workspace.scan = kind;
-    BSW_TRY(bsw_device_shard_scan(check->engine, &check->device, &check->batch, 0,
-                                  check->batch.num_queries, NULL, check->keep, &check->workspace,
-                                  &check->found, err));
+    const struct bsw_device_shard *shard = &check->device;
+    const struct bsw_device_task task = {.maker = &bsw_device_whole,
+                                         .span = {&shard, 1},
+                                         .queries = {&check->batch, 0, check->batch.num_queries},
+                                         .keep = check->keep,
+                                         .workspace = &check->workspace};
+    BSW_TRY(bsw_device_scan(check->engine, &task, &check->found, NULL, err));
     if (is_same(check)) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_SELF_CHECK,
                     "%s: the %s scan of rows 0 to %llu of shard %u is not what the CPU finds",

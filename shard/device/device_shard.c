@@ -103,7 +103,6 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     bsw_device_blocks_close(&engine->transfer);
     bsw_device_plan_deinit(&engine->plan);
     bsw_free(&engine->begun);
-    bsw_free(&engine->list_begun);
     bsw_list_groups_deinit(&engine->list_groups);
     bsw_buffer_deinit(&engine->lists_looked_at);
     bsw_buffer_deinit(&engine->block_numbers);

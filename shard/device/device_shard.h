@@ -32,16 +32,14 @@ struct bsw_device_engine {
     uint64_t *entry_counts;            // host: two, likewise; NULL without a selection of entries
     unsigned char *readback;           // host: device_readback.h
     struct bsw_device_blocks transfer; // codes and lists on their way
-    int is_checked; // device_self_check.h, with the first shard that is on the device
-    // From bsw_device_list_batch_begin; owned.
-    struct bsw_device_list_begun *list_begun;
-    uint64_t launches_before;                                     // the last shard was loaded
+    int is_checked;           // device_self_check.h, with the first shard that is on the device
+    uint64_t launches_before; // the last shard was loaded
     struct bsw_scan_counts counts;                                // since it was opened
     struct bsw_list_groups list_groups;                           // scratch
     struct bsw_buffer lists_looked_at;                            // likewise
     struct bsw_buffer block_numbers, block_runs, block_orders[2]; // device_list_blocks.h
     struct bsw_device_graphs *graphs; // device_graph.h; owned, NULL: none are wanted
-    struct bsw_device_begun *begun;   // bsw_device_span_begin's; owned
+    struct bsw_device_group *begun;   // bsw_device_scan_begin's; owned
 };
 
 enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_device_needs *needs,
@@ -96,46 +94,45 @@ struct bsw_device_span {
     size_t num_shards;                            // >= 1
 };
 
-// As bsw_shard_scan; of workspace only `scan` and `queue` are read, which is that of the needs
-// or {0}, and the figures are added to. Both progressive kinds are the progressive matrix scan,
-// from the second segment on, on a Hopper GPU whose kernel has room for the stage, else the full
-// one; AUTO is too where the tuning says so, as long as that pays (device_stage.h). kept: where
-// the lists stay on the device, those before are gone and *out has the counts alone; NULL: they
-// come to *out. The host waits once for each group of queries where all codes are on the device and
-// it decides nothing between segments, whatever the number of shards; the launches are then one
-// graph from the second group of a shape on (device_graph.h).
-enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
-                                     const struct bsw_device_span *span,
-                                     const struct bsw_query_range *queries, const uint32_t *limits,
-                                     size_t keep, struct bsw_scan_workspace *workspace,
-                                     struct bsw_device_kept_span *kept,
-                                     struct bsw_candidate_lists *out, struct bsw_error *err);
+// What is scanned of a span: the codes of all its rows, in segments (device_whole.c), or work items
+// of lists (device_items.c), for a span of one shard with lists.
+struct bsw_device_maker;
+extern const struct bsw_device_maker bsw_device_whole, bsw_device_items;
 
-// The same without limits, lists to stay, in two steps: begin queues all of it and
-// waits for nothing, end waits. In between the engine scans nothing else, and what the queries'
-// batch points to stays; work on other queues is free to go on. *is_begun 0: not of these queries
-// at once or without the host; then there is no end. Also after an error of begin where it is 1.
-// out NULL: the lists are of no use.
-enum bsw_status bsw_device_span_begin(struct bsw_device_engine *engine,
-                                      const struct bsw_device_span *span,
-                                      const struct bsw_query_range *queries, size_t keep,
-                                      const struct bsw_scan_workspace *workspace, int *is_begun,
-                                      struct bsw_error *err);
-enum bsw_status bsw_device_span_end(struct bsw_device_engine *engine,
-                                    struct bsw_device_kept_span *kept,
-                                    struct bsw_scan_workspace *workspace,
-                                    struct bsw_candidate_lists *out, struct bsw_error *err);
+// A scan; all that it points to is borrowed until it has ended.
+struct bsw_device_task {
+    const struct bsw_device_maker *maker;
+    struct bsw_device_span span;
+    struct bsw_query_range queries;
+    const struct bsw_list_choice *choice; // of items; NULL: all queries look at all lists
+    uint32_t scan_dims;                   // of items: as struct bsw_probe_settings has them
+    const uint32_t *limits;               // [queries]; NULL: none
+    size_t keep;
+    // Only its `scan` and `queue` are read, which is that of the needs or {0}, and its figures
+    // are added to. Both progressive kinds are the progressive matrix scan, from the second segment
+    // on, on a Hopper GPU whose kernel has room for the stage, else the full one; AUTO is too where
+    // the tuning says so, as long as that pays (device_stage.h).
+    struct bsw_scan_workspace *workspace;
+    // Where the lists stay on the device, those before are gone and `out` has the counts alone;
+    // NULL: they come to `out`.
+    struct bsw_device_kept_span *kept;
+};
 
-// One shard, lists to the host.
-static inline enum bsw_status
-bsw_device_shard_scan(struct bsw_device_engine *engine, const struct bsw_device_shard *shard,
-                      const struct bsw_query_batch *batch, size_t first_query, size_t num_queries,
-                      const uint32_t *limits, size_t keep, struct bsw_scan_workspace *workspace,
-                      struct bsw_candidate_lists *out, struct bsw_error *err)
-{
-    const struct bsw_device_span span = {&shard, 1};
-    const struct bsw_query_range queries = {batch, first_query, num_queries};
-    return bsw_device_span_scan(engine, &span, &queries, limits, keep, workspace, NULL, out, err);
-}
+// The candidates of bsw_shard_scan, or of bsw_list_scan, of which num_list_pairs is that. The host
+// waits once for each group of queries where all codes are on the device and it decides nothing
+// between segments, whatever the number of shards; the launches of whole shards are then one graph
+// from the second group of a shape on (device_graph.h).
+enum bsw_status bsw_device_scan(struct bsw_device_engine *engine,
+                                const struct bsw_device_task *task, struct bsw_candidate_lists *out,
+                                uint64_t *num_list_pairs, struct bsw_error *err);
+
+// The same in two steps: begin queues as much as goes without waiting, if the queries are one
+// group, and end does the rest. In between the engine scans nothing else; work on other queues is
+// free to go on. end also after an error of begin; out NULL: the lists are of no use.
+enum bsw_status bsw_device_scan_begin(struct bsw_device_engine *engine,
+                                      const struct bsw_device_task *task, struct bsw_error *err);
+enum bsw_status bsw_device_scan_end(struct bsw_device_engine *engine,
+                                    struct bsw_candidate_lists *out, uint64_t *num_list_pairs,
+                                    struct bsw_error *err);
 
 #endif

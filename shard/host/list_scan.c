@@ -11,11 +11,6 @@
 _Static_assert(MOST_TILE_BUNDLES <= BSW_RADIUS_BUNDLES, "a pass has a tile at least");
 _Static_assert(FEW_LISTS <= BSW_COARSE_RANK, "they are in order");
 
-void bsw_list_scan_scratch_deinit(struct bsw_list_scan_scratch *scratch)
-{
-    bsw_list_groups_deinit(&scratch->groups);
-}
-
 // dims: padded, that keys are made of.
 static struct bsw_host_way way_of(const struct bsw_resident_shard *shard, uint32_t dims,
                                   enum bsw_cpu_level level)
@@ -42,7 +37,8 @@ static size_t bundle_bytes(const struct bsw_resident_shard *shard)
 }
 
 static enum bsw_status scan_chosen(struct bsw_host_scan *scan, const struct bsw_list_choice *choice,
-                                   struct bsw_list_scan_scratch *scratch, struct bsw_error *err)
+                                   struct bsw_list_groups *groups, uint64_t *num_list_pairs,
+                                   struct bsw_error *err)
 {
     const struct bsw_list_order *order = &scan->shard.order;
     struct bsw_work *work = &scan->scratch->work;
@@ -52,16 +48,15 @@ static enum bsw_status scan_chosen(struct bsw_host_scan *scan, const struct bsw_
     for (size_t step = 0, from = 0; step < 3; from = ends[step++]) {
         if (ends[step] == from) continue;
         if (from > 0) bsw_host_scan_raise(scan, NULL);
-        BSW_TRY(bsw_list_groups_make(choice, order->num_lists, from, ends[step], &scratch->groups,
-                                     err));
-        BSW_TRY(bsw_work_make_lists(order, &scratch->groups, BSW_HOST_MOST_SLOTS, work, err));
+        BSW_TRY(bsw_list_groups_make(choice, order->num_lists, from, ends[step], groups, err));
+        BSW_TRY(bsw_work_make_lists(order, groups, BSW_HOST_MOST_SLOTS, work, err));
         BSW_TRY(bsw_host_scan_run(scan, work, err));
-        scratch->num_pairs += scratch->groups.first[order->num_lists];
+        *num_list_pairs += groups->first[order->num_lists];
     }
     return BSW_OK;
 }
 
-static enum bsw_status scan_all(struct bsw_host_scan *scan, struct bsw_list_scan_scratch *scratch,
+static enum bsw_status scan_all(struct bsw_host_scan *scan, uint64_t *num_list_pairs,
                                 struct bsw_error *err)
 {
     const struct bsw_list_order *order = &scan->shard.order;
@@ -69,17 +64,16 @@ static enum bsw_status scan_all(struct bsw_host_scan *scan, struct bsw_list_scan
     size_t num = scan->queries->num_queries;
     BSW_TRY(bsw_work_make_all_lists(order, num, BSW_HOST_MOST_SLOTS, work, err));
     BSW_TRY(bsw_host_scan_run(scan, work, err));
-    scratch->num_pairs += (uint64_t)num * order->num_lists;
+    *num_list_pairs += (uint64_t)num * order->num_lists;
     return BSW_OK;
 }
 
 enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
                               const struct bsw_list_choice *choice,
                               const struct bsw_query_range *queries, uint32_t scan_dims,
-                              const uint32_t *limits, size_t keep,
-                              struct bsw_list_scan_scratch *scratch,
-                              struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
-                              struct bsw_error *err)
+                              const uint32_t *limits, size_t keep, struct bsw_list_groups *groups,
+                              struct bsw_scan_workspace *workspace, uint64_t *num_list_pairs,
+                              struct bsw_candidate_lists *out, struct bsw_error *err)
 {
     double started = bsw_clock_seconds();
     struct bsw_resident_shard first = *shard; // of its dimensions
@@ -91,10 +85,10 @@ enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
     BSW_TRY(
         bsw_host_scan_open(&first, NULL, queries, &way, workspace, &workspace->host, &scan, err));
     BSW_TRY(bsw_host_scan_begin(&scan, keep, limits, err));
-    BSW_TRY(choice ? scan_chosen(&scan, choice, scratch, err) : scan_all(&scan, scratch, err));
+    BSW_TRY(choice ? scan_chosen(&scan, choice, groups, num_list_pairs, err)
+                   : scan_all(&scan, num_list_pairs, err));
     bsw_host_scan_finish(&scan, NULL, queries->num_queries, (uint64_t *)(void *)out->items.data,
                          out->keep, (size_t *)(void *)out->counts.data);
-    scratch->num_rows += scan.num_pairs;
     workspace->num_pairs += scan.num_pairs;
     workspace->scanned_bytes += scan.num_bundles * bundle_bytes(&first);
     workspace->used = shard->shape.has_tables ? BSW_SCAN_TABLES : BSW_SCAN_MATRIX;

@@ -16,23 +16,15 @@
 #include "shard/lists/coarse_search.h"
 #include "shard/lists/list_groups.h"
 
-// Scratch, kept from batch to batch; {0} is a valid empty one.
-struct bsw_list_scan_scratch {
-    struct bsw_list_groups groups;
-    uint64_t num_pairs, num_rows; // of query and list, and of query and row, since it was {0}
-};
-void bsw_list_scan_scratch_deinit(struct bsw_list_scan_scratch *scratch);
-
 // choice: of the range's queries; NULL: all look at all lists. scan_dims: padded dimensions that
-// keys are made of, as struct bsw_probe_settings has them. limits as bsw_shard_scan's. Counts
-// scan_seconds of workspace, and scanned_bytes: codes of a list once for each step and each 2048
-// queries that look at it.
+// keys are made of, as struct bsw_probe_settings has them. limits as bsw_shard_scan's. groups:
+// scratch. num_list_pairs, of query and list, is added to. Counts scan_seconds of workspace, and
+// scanned_bytes: codes of a list once for each step and each 2048 queries that look at it.
 enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
                               const struct bsw_list_choice *choice,
                               const struct bsw_query_range *queries, uint32_t scan_dims,
-                              const uint32_t *limits, size_t keep,
-                              struct bsw_list_scan_scratch *scratch,
-                              struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
-                              struct bsw_error *err);
+                              const uint32_t *limits, size_t keep, struct bsw_list_groups *groups,
+                              struct bsw_scan_workspace *workspace, uint64_t *num_list_pairs,
+                              struct bsw_candidate_lists *out, struct bsw_error *err);
 
 #endif

@@ -43,24 +43,6 @@ void bsw_scan_workspace_deinit(struct bsw_scan_workspace *workspace)
     bsw_host_scratch_deinit(&workspace->host);
 }
 
-void bsw_candidate_lists_deinit(struct bsw_candidate_lists *lists)
-{
-    bsw_buffer_deinit(&lists->items);
-    bsw_buffer_deinit(&lists->counts);
-}
-
-enum bsw_status bsw_candidate_lists_reserve(struct bsw_candidate_lists *lists, size_t num_queries,
-                                            size_t keep, struct bsw_error *err)
-{
-    size_t bytes;
-    if (!bsw_multiply_size(num_queries * sizeof(uint64_t), keep, &bytes))
-        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many", keep);
-    lists->num_queries = num_queries;
-    lists->keep = keep;
-    BSW_TRY(bsw_buffer_reserve(&lists->items, bytes, err));
-    return bsw_buffer_reserve(&lists->counts, num_queries * sizeof(size_t), err);
-}
-
 static const char *const scan_names[] = {
     [BSW_SCAN_AUTO] = "auto",
     [BSW_SCAN_PLANES] = "planes",

@@ -57,24 +57,6 @@ void bsw_scan_workspace_init(struct bsw_scan_workspace *workspace, enum bsw_cpu_
                              int num_threads);
 void bsw_scan_workspace_deinit(struct bsw_scan_workspace *workspace);
 
-// Candidates of some queries in one shard: query q has items [q * keep, q * keep + counts[q]),
-// descending in the total order (common/codes/result_order.h).
-struct bsw_candidate_lists {
-    size_t num_queries, keep;
-    struct bsw_buffer items;  // uint64_t [num_queries][keep]
-    struct bsw_buffer counts; // size_t [num_queries]
-};
-void bsw_candidate_lists_deinit(struct bsw_candidate_lists *lists);
-// Room for `keep` candidates of each query; what the lists held is lost.
-enum bsw_status bsw_candidate_lists_reserve(struct bsw_candidate_lists *lists, size_t num_queries,
-                                            size_t keep, struct bsw_error *err);
-static inline uint64_t *bsw_candidate_list(const struct bsw_candidate_lists *lists, size_t query,
-                                           size_t *count)
-{
-    *count = ((const size_t *)(const void *)lists->counts.data)[query];
-    return (uint64_t *)(void *)lists->items.data + query * lists->keep;
-}
-
 // The best `keep` rows of the shard for queries [first_query, first_query + num_queries), among
 // those whose score is at least limits[q] (NULL: all).
 enum bsw_status bsw_shard_scan(const struct bsw_resident_shard *shard,

@@ -27,6 +27,7 @@ enum bsw_status bsw_list_groups_make(const struct bsw_list_choice *choice, uint3
         for (size_t i = from; i < end_of(choice, q, to); i++)
             next[choice->lists[q * choice->most + i] + 1]++;
     }
+    groups->is_same = 0;
     groups->most = groups->num_used = 0;
     for (uint32_t l = 0; l < num_lists; l++) {
         if (next[l + 1] > groups->most) groups->most = next[l + 1];
@@ -46,6 +47,23 @@ enum bsw_status bsw_list_groups_make(const struct bsw_list_choice *choice, uint3
     groups->first = first;
     groups->used = used;
     groups->queries = queries;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_list_groups_make_same(size_t num_queries, uint32_t num_lists,
+                                          struct bsw_list_groups *groups, struct bsw_error *err)
+{
+    BSW_TRY(bsw_buffer_reserve(&groups->memory, (num_queries + 2) * sizeof(uint32_t), err));
+    uint32_t *first = (uint32_t *)(void *)groups->memory.data, *queries = first + 2;
+    first[0] = 0;
+    first[1] = (uint32_t)num_queries;
+    for (size_t q = 0; q < num_queries; q++) queries[q] = (uint32_t)q;
+    *groups = (struct bsw_list_groups){.num_lists = num_lists,
+                                       .is_same = 1,
+                                       .most = num_queries,
+                                       .first = first,
+                                       .queries = queries,
+                                       .memory = groups->memory};
     return BSW_OK;
 }
 

@@ -24,6 +24,21 @@ struct bsw_list_groups {
 enum bsw_status bsw_list_groups_make(const struct bsw_list_choice *choice, uint32_t num_lists,
                                      size_t from, size_t to, struct bsw_list_groups *groups,
                                      struct bsw_error *err);
+// All queries look at all lists.
+enum bsw_status bsw_list_groups_make_same(size_t num_queries, uint32_t num_lists,
+                                          struct bsw_list_groups *groups, struct bsw_error *err);
+
+// Where the queries of a list are.
+struct bsw_list_slots {
+    size_t first, num;
+};
+static inline struct bsw_list_slots bsw_list_group_slots(const struct bsw_list_groups *groups,
+                                                         uint32_t list)
+{
+    const uint32_t *first = groups->first + (groups->is_same ? 0 : list);
+    return (struct bsw_list_slots){first[0], first[1] - first[0]};
+}
+
 void bsw_list_groups_deinit(struct bsw_list_groups *groups);
 
 #endif

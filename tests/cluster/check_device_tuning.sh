@@ -51,29 +51,34 @@ for index in flat lists long; do
     mv "$folder/found" "$folder/expected.$index"
 done
 
+for kernels in mma hopper-1x64,hopper-slices,mma hopper-4x64:10,hopper-3x128,hopper-2x128,hopper-slices; do
+    tuned "matrix_scans=$kernels progressive_from_dims=-"
+    same flat '"scan": "matrix"'
+done
 for kernel in mma hopper; do
-    tuned "matrix_kernel=$kernel list_kernel=$kernel progressive_from_dims=-" \
-        'hopper_list_bundles=-,0,0,0 few_queries_to=0,0'
+    tuned "list_kernel=$kernel progressive_from_dims=-" 'hopper_list_bundles=-,0,0,0'
     same flat '"scan": "matrix"'
     same lists '"scan": "matrix"'
 done
-tuned 'few_queries_to=32,32 progressive_from_dims=-'
+tuned 'few_lists=on,on progressive_from_dims=-' # lists of few queries
+same lists '"scan": "matrix"' --batch 9
+tuned 'matrix_scans=few,few-any progressive_from_dims=-'
 same flat '"scan": "matrix"'
 same flat '"scan": "matrix"' --batch 9
 same flat '"scan": "matrix"' --batch 7
-tuned 'few_queries_to=1,1 bit_queries=0 progressive_from_dims=-'
+tuned 'matrix_scans=few-any:1 plane_scans=popcount progressive_from_dims=-'
 same flat '"scan": "matrix"' --batch 1
-tuned 'few_queries_to=0,0 bit_queries=0 progressive_from_dims=-'
+tuned 'matrix_scans=mma plane_scans=popcount progressive_from_dims=-'
 same flat '"scan": "planes"' --batch 1
-tuned 'hopper_few_queries=0 hopper_division=1,1 matrix_division=1,1 plane_division=65536,1 tile_queries=1,2' \
-    'matrix_from_queries=1 progressive_from_dims=-'
+tuned 'hopper_division=1,1 matrix_division=1,1 plane_division=65536,1 tile_queries=1,2' \
+    'matrix_scans=hopper-2x128,hopper-slices matrix_from_queries=1 progressive_from_dims=-'
 same flat '"scan": "matrix"' --batch 1
 same flat '"scan": "matrix"'
-tuned 'matrix_from_queries=- bit_queries=0 plane_group_bytes=1'
+tuned 'matrix_from_queries=- plane_scans=popcount plane_group_bytes=1'
 same flat '"scan": "planes"'
-tuned 'bit_queries=1000 matrix_from_queries=21'
+tuned 'plane_scans=bits matrix_from_queries=21'
 same flat '"scan": "planes"'
-tuned 'progressive_from_dims=128 matrix_kernel=hopper'
+tuned 'progressive_from_dims=128 matrix_scans=hopper-2x128'
 same flat '"scan": "(progressive-)?matrix"'
 check "progressive on Hopper" grep -q '"scan": "progressive-matrix"' "$folder/json"
 tuned progressive_from_dims=129
@@ -103,7 +108,8 @@ refuse() {
 }
 refuse "no column 'speed'" 'device 9.0 speed=1'
 refuse 'graphs must be on or off' 'device 9.0 graphs=yes'
-refuse 'matrix_kernel must be mma or hopper' 'device 8.6 matrix_kernel=wgmma'
+refuse 'list_kernel must be mma or hopper' 'device 8.6 list_kernel=wgmma'
+refuse 'matrix_scans must be up to 8 kernels' 'device 8.6 matrix_scans=wgmma'
 refuse "write 'device CAPABILITY NAME=VALUE...'" 'device H100 graphs=on'
 refuse 'neither a table' 'devices 9.0 graphs=on'
 
@@ -118,7 +124,7 @@ printf '# mine\ntable avx2 another 1 1\nrow 32 1 0 0 -\ndevice 8.9 graphs=on' >"
 check "a row is measured" tune --write "$tuning"
 if [[ $(head -n 4 "$tuning") == $'# mine\ntable avx2 another 1 1\nrow 32 1 0 0 -\ndevice 8.9 graphs=on' &&
     $(grep -c '^device 9.0 .* # emulated$' "$tuning") == 1 ]]; then pass; else complain "its file" "$tuning"; fi
-for column in matrix_from_queries matrix_kernel list_kernel hopper_list_bundles graphs progressive_from_dims sample_part; do
+for column in matrix_from_queries matrix_scans list_kernel hopper_list_bundles graphs progressive_from_dims sample_part; do
     if [[ $(grep -c "^device 9.0 .*\b$column=" "$tuning") == 1 ]]; then pass; else complain "no $column" "$tuning"; fi
 done
 for what in batch 'few queries' lists 'small batch' progressive; do

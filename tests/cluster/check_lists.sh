@@ -281,7 +281,7 @@ refused 2 "--recall .*0.5 to 1" "$program" "${some[@]}" --recall 0.4
 refused 2 "--recall: .* holds for --refine exact and at least the default --query-bits" "$program" "${some[@]}" --recall 0.9 --refine none
 refused 2 "--recall 0.99: .*--oversample" "$program" "${some[@]}" --recall 0.99 --oversample 1
 refused 2 "--recall 1: the most that .* has measured is 0.*--probe all" "$program" "${some[@]}" --recall 1
-refused 2 "--probe 0: 1 to .*, or all" "$program" "${some[@]}" --probe 0
+refused 2 "--probe 0: must be 1 to .*, or all" "$program" "${some[@]}" --probe 0
 check "few rows" "$program" "${encode[@]}" --lists 2 --rows 0:3
 check "a table of few rows" "$program" "${encode[@]}" --lists 2 --rows 0:3 --calibrate 2
 check "without a table" "$program" "${encode[@]}" --lists 30 --calibrate off
@@ -366,7 +366,7 @@ check "nothing is made" test ! -e "$folder/nowhere"
 refused 2 "no lists.*encode --lists" "$program" calibrate "$folder/flat"
 refused 2 "--calibrate: there are no lists" "$program" "${encode[@]}" --calibrate 10
 refused 2 "--calibrate-queries: there are no lists" "$program" "${encode[@]}" --calibrate-queries "$vectors"
-refused 2 "--calibrate 0: 1 to" "$program" "${encode[@]}" --lists 30 --calibrate 0
+refused 2 "--calibrate 0: must be 1 to .*, or off" "$program" "${encode[@]}" --lists 30 --calibrate 0
 refused 2 "--calibrate 31: .* has 30 rows only" "$program" "${encode[@]}" --lists 3 --rows 5:35 --calibrate 31
 refused 74 "no.fbin" "$program" "${encode[@]}" --lists 30 --calibrate-queries "$folder/no.fbin"
 refused 65 "queries of 128 dims, but .* has 45" "$program" "${encode[@]}" --lists 30 \

@@ -66,17 +66,20 @@ builder() {
     builder_path=$(PYTHONPATH=$folder/builder "$python" -c 'import os, scikit_build_core as s; print(os.path.dirname(os.path.dirname(s.__file__)))')
 }
 
-# wheel_works: one with the library of this build, in a folder of its own, where nothing else is.
+# wheel_works: one with the library and the program of this build, in a folder of its own, where nothing else is.
 wheel_works() {
     PYTHONPATH=$builder_path timeout 300 "$python" -m pip wheel --no-deps \
         --no-build-isolation --config-settings "cmake.define.BITSWEEP_PREBUILT=$library" -w "$folder/wheels" "$source/python" &&
         "$python" -m pip install --no-deps --no-index --target "$folder/site" \
             "$folder"/wheels/bitsweep-*-py3-none-linux_*.whl &&
-        (cd "$folder" && env -u BITSWEEP_LIBRARY PYTHONPATH="$folder/site" "$python" -c "
-import bitsweep, numpy
+        (cd "$folder" && env -u BITSWEEP_LIBRARY PATH=/usr/bin:/bin PYTHONPATH="$folder/site" "$python" -c "
+import bitsweep, bitsweep_program, numpy
+assert bitsweep_program.find() == '$folder/site/bitsweep/bin/bitsweep', bitsweep_program.find()
 assert bitsweep.library.lib._name == '$folder/site/bitsweep/libbitsweep.so', bitsweep.library.lib._name
 x = numpy.eye(8, dtype=numpy.float32)
-assert bitsweep.knn(x, x, k=1, metric='l2')[1][:, 0].tolist() == list(range(8))")
+assert bitsweep.knn(x, x, k=1, metric='l2')[1][:, 0].tolist() == list(range(8))") &&
+        grep -q 'calibrate_queries: Vectors | None=None' "$folder/site/bitsweep/index.pyi" &&
+        env PYTHONPATH="$folder/site" "$folder/site/bin/bitsweep" --version | grep -qx "bitsweep $(<"$source/VERSION")"
 }
 
 # page_installs: the first lines of docs/python.md, with a home of this test and the library of this build.

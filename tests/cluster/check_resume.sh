@@ -297,7 +297,7 @@ unfinished search s
 if [[ -e s.journal ]]; then
     cp s.partial before.partial && cp s.journal before.journal
     refuse 2 's.journal: left by a run.*--resume goes on, --force' "${arguments[@]}"
-    refuse 2 's.journal: begun with query bits 6, now it is 5; --force' "${arguments[@]}" --resume \
+    refuse 2 's.journal: begun with query-bits 6, now it is 5; --force' "${arguments[@]}" --resume \
         --query-bits 5
     refuse 2 'only a search of one pass|of one pass' "${arguments[@]}" --resume --repeat 2
     cp q.fbin kept.fbin && printf '\1\1' | dd of=q.fbin bs=1 seek=5000 conv=notrunc status=none

@@ -192,6 +192,8 @@ void check_list_case(const list_case &c, uint32_t first_dims, uint32_t tile)
     if (!check_launch(unpack(data, device, c.scan.query_bits), "unpack_queries")) return;
     const expected_lists expected = expect_lists(c, data);
     check_tile(c, device, expected, tile, "list_scan", bsw_device_list_scan);
+    if (bsw_device_list_scan_few_fits(&device.codes.layout, tile))
+        check_tile(c, device, expected, tile, "list_scan_few", bsw_device_list_scan_few);
     if (c.scan.num_queries <= 17 && !checks.small)
         check_tile(c, device, expected, (tile + 1) % BSW_LIST_TILES, "list_scan",
                    bsw_device_list_scan);
@@ -226,6 +228,10 @@ void check_refused_lists()
     codes = device.codes;
     codes.num_bundles = UINT32_MAX / 32;
     refuses(0, "more rows than 32 bits count");
+    check_that(!bsw_device_list_scan_few_fits(&codes.layout, 2) &&
+                   bsw_device_list_scan_few(&device.codes, &work, 2, &device.queries, &lists.lists,
+                                            nullptr) == cudaErrorInvalidValue,
+               "64 queries as few were not refused");
     if (!bsw_device_has_hopper_lists(&codes.layout))
         check_that(bsw_device_list_scan_hopper(&device.codes, &work, 0, &device.queries,
                                                &lists.lists, nullptr) == cudaErrorInvalidValue,

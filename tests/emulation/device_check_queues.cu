@@ -112,6 +112,20 @@ void check_kernel(const queue_case &c, const char *kernel, const scan_fn &scan,
     check_take(c, shape, lists, expected, slots);
 }
 
+// By every kernel of the matrix scan that fits.
+void check_kernels(const queue_case &c, bool is_hopper, const device_data &device,
+                   const expected_queues &expected)
+{
+    using namespace std::placeholders;
+    for (uint32_t i = 0; i < BSW_NUM_SCANS; i++) {
+        const bsw_scan_row &row = bsw_scan_rows[i];
+        if (row.family == BSW_MATRIX_SCANS && (row.is_hopper != 0) == is_hopper &&
+            bsw_device_scan_fits(i, &device.codes.layout, c.scan.query_bits, c.scan.num_queries))
+            check_kernel(c, row.name, std::bind(bsw_device_scan_by, i, _1, _2, _3, _4, _5), device,
+                         expected);
+    }
+}
+
 void check_case(queue_case c)
 {
     const host_data data = make_data(c.scan);
@@ -119,10 +133,11 @@ void check_case(queue_case c)
     const device_data device(c.scan, data);
     check_kernel(c, "planes to queues", bsw_device_plane_scan, device, expected);
     if (!check_launch(unpack(data, device, c.scan.query_bits), "unpack_queries")) return;
-    check_kernel(c, "matrix to queues", bsw_device_matrix_scan_mma, device, expected);
+    check_kernels(c, false, device, expected);
     const device_turn turn(on_hopper);
-    if (turn.is_hopper)
-        check_kernel(c, "hopper to queues", bsw_device_matrix_scan_hopper, device, expected);
+    if (!turn.is_hopper) return;
+    check_kernels(c, true, device, expected);
+    check_kernel(c, "matrix on Hopper to queues", bsw_device_matrix_scan, device, expected);
 }
 
 queue_case make_queue_case(const std::string &segments, uint32_t num_queries, uint32_t num_bundles,
@@ -176,7 +191,7 @@ void check_queues()
         uint32_t queries, bundles, items, length;
     } shapes[] = {{"33x3", 3, 40, 1, 1},  {"33x3", 5, 41, 2, 1}, {"20x2", 1, 50, 3, 2},
                   {"96x2", 17, 20, 7, 3}, {"64x1", 2, 61, 8, 4}, {"130x1", 2, 33, 4, 9},
-                  {"1x1", 2, 70, 9, 7},   {"40x8", 1, 1, 1, 2}};
+                  {"1x1", 2, 70, 9, 7},   {"40x8", 1, 1, 1, 2},  {"20x2", 390, 3, 1, 1}};
     uint32_t turn = 0;
     for (const auto &own : shapes) {
         for (uint32_t i = 0; i < (checks.small ? 1u : 4u); i++, turn++)

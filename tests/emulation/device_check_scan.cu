@@ -25,13 +25,14 @@ void check_hopper(const scan_case &c, const device_data &device, const expected_
 {
     const device_turn turn(on_hopper);
     if (!turn.is_hopper) return;
-    const bool has = bsw_device_has_hopper(&device.codes.layout) != 0;
     uint32_t slices = 0; // of four words of a segment
     for (uint32_t s = 0; s < device.codes.layout.num_segments; s++)
         slices += (device.codes.layout.segments[s].words + 3) / 4;
-    check_that(has == (device.codes.layout.padded_dims <= 256 || slices <= 8), "%s: has_hopper",
-               c.segments.c_str());
-    if (has) check_scan(c, "matrix_scan_hopper", bsw_device_matrix_scan_hopper, device, expected);
+    const uint32_t num = check_kernels(c, BSW_MATRIX_SCANS, true, device, expected);
+    const uint32_t dims = device.codes.layout.padded_dims;
+    const uint32_t least = dims <= 64 ? 2 : dims <= 96 ? 4 : dims <= 256 ? 2 : slices <= 8 ? 1 : 0;
+    check_that(num >= least, "%s: %u kernels of a Hopper GPU", c.segments.c_str(), num);
+    if (num > 0) check_scan(c, "matrix_scan on Hopper", bsw_device_matrix_scan, device, expected);
 }
 
 void check_case(const scan_case &c)
@@ -39,13 +40,11 @@ void check_case(const scan_case &c)
     host_data data = make_data(c);
     expected_lists expected = expect(c, data);
     device_data device(c, data);
-    check_scan(c, "popcount_scan", bsw_device_popcount_scan, device, expected);
-    if (bsw_device_bit_scan_fits(&data.layout, c.query_bits))
-        check_scan(c, "bit_scan", bsw_device_bit_scan, device, expected);
+    check_scan(c, "plane_scan", bsw_device_plane_scan, device, expected);
+    check_kernels(c, BSW_PLANE_SCANS, false, device, expected);
     if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries"))) return;
     check_scan(c, "matrix_scan", bsw_device_matrix_scan, device, expected);
-    if (bsw_device_few_scan_fits(&data.layout, c.num_queries))
-        check_scan(c, "few_scan", bsw_device_few_scan, device, expected);
+    check_kernels(c, BSW_MATRIX_SCANS, false, device, expected);
 #if !defined(CHECKS_GPU)
     if (c.stream / 1000 % 4) return; // its blocks of 384 threads are slow here
 #endif
@@ -214,6 +213,24 @@ void check_hopper_widths(uint32_t &turn)
     }
 }
 
+// Batches that more than one kernel takes: whole blocks of three consumers, and a rest.
+void check_rests(uint32_t &turn)
+{
+    static const uint32_t queries[] = {390, 520, 770, 1000};
+    for (uint32_t i = 0; i < (checks.small ? 1u : 4u); i++, turn++) {
+        scan_case c = make_case("96x3", 4, queries[i], 3 + i % 2, turn);
+        c.keys = i % 2 ? INTEGER_KEYS : FLOAT_KEYS;
+        c.limits = SOME;
+        c.fill = RANDOM_ROWS;
+        const host_data data = make_data(c);
+        const expected_lists expected = expect(c, data);
+        const device_data device(c, data);
+        const device_turn on(on_hopper);
+        if (check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
+            check_scan(c, "matrix_scan", bsw_device_matrix_scan, device, expected);
+    }
+}
+
 // Terms of keys that rise a thousandfold within a block, where starts of sums must follow: a
 // quarter of the bundles, which the best rows are of, has small scales and large biases: as large
 // as sums have room for, or larger. In the last three cases each query has its best row alone; in
@@ -244,9 +261,7 @@ void check_rising_terms(uint32_t &turn)
         device_data device(c, data);
         if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
             continue;
-        check_scan(c, "matrix_scan", bsw_device_matrix_scan, device, expected);
-        if (bsw_device_few_scan_fits(&data.layout, c.num_queries))
-            check_scan(c, "few_scan", bsw_device_few_scan, device, expected);
+        check_kernels(c, BSW_MATRIX_SCANS, false, device, expected);
         check_hopper(c, device, expected);
     }
 }
@@ -273,9 +288,7 @@ void check_far_limits(uint32_t &turn)
         device_data device(c, data);
         if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
             continue;
-        check_scan(c, "matrix_scan", bsw_device_matrix_scan, device, expected);
-        if (bsw_device_few_scan_fits(&data.layout, c.num_queries))
-            check_scan(c, "few_scan", bsw_device_few_scan, device, expected);
+        check_kernels(c, BSW_MATRIX_SCANS, false, device, expected);
         check_hopper(c, device, expected);
         check_some_hopper_stage(c, data, device, expected);
     }
@@ -298,10 +311,9 @@ void check_few_widths(uint32_t &turn)
         host_data data = make_data(c);
         expected_lists expected = expect(c, data);
         device_data device(c, data);
-        check_that(bsw_device_few_scan_fits(&data.layout, c.num_queries), "%s does not fit",
-                   describe(c, "few_scan").c_str());
         if (check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
-            check_scan(c, "few_scan", bsw_device_few_scan, device, expected);
+            check_that(check_kernels(c, BSW_MATRIX_SCANS, false, device, expected) >= 2,
+                       "%s: does not fit", describe(c, "few").c_str());
     }
 }
 
@@ -339,6 +351,7 @@ void check_scans()
     check_few_widths(turn);
     check_hopper_widths(turn);
     check_hopper_slices(turn);
+    check_rests(turn);
     check_rising_terms(turn);
     check_far_limits(turn);
 #if !defined(CHECKS_GPU)
@@ -394,11 +407,16 @@ void check_refusals()
                    part.last, part.step, queries.query_bits);
     };
     const bsw_device_part all = {0, 3, 1}, none = {3, 3, 1};
-    if (!bsw_device_has_hopper(&data.layout))
-        check_that(bsw_device_matrix_scan_hopper(&device.codes, &all, &device.queries, &lists.lists,
-                                                 nullptr) == cudaErrorInvalidValue,
-                   "the Hopper kernel was not refused on another device");
-    check_that(!bsw_device_few_scan_fits(&data.layout, 33), "33 queries are not few");
+    for (uint32_t i = 0; i < BSW_NUM_SCANS; i++)
+        check_that(bsw_device_scan_fits(i, &data.layout, 4, 2) ||
+                       bsw_device_scan_by(i, &device.codes, &all, &device.queries, &lists.lists,
+                                          nullptr) == cudaErrorInvalidValue,
+                   "%s was not refused where it does not fit", bsw_scan_rows[i].name);
+    check_that(!bsw_device_scan_fits(BSW_NUM_SCANS, &data.layout, 4, 2), "no such kernel");
+    check_that(bsw_device_scan_fits(BSW_SCAN_BY_few_any, &data.layout, 4, 32) &&
+                   !bsw_device_scan_fits(BSW_SCAN_BY_few_any, &data.layout, 4, 33),
+               "32 queries are few, 33 are not");
+    check_that(!bsw_device_scan_fits(BSW_SCAN_BY_few, &data.layout, 4, 2), "few: two segments");
     refuses({2, 1, 1}, device.queries, lists.lists);
     refuses({0, 4, 1}, device.queries, lists.lists);
     refuses({0, 3, 0}, device.queries, lists.lists);

@@ -234,6 +234,23 @@ void check_scan(const scan_case &c, const char *kernel, const scan_fn &scan,
     check_that(lists.limits.values() == expected.limits, "%s: limits changed", shape.c_str());
 }
 
+uint32_t check_kernels(const scan_case &c, bsw_scan_family family, bool is_hopper,
+                       const device_data &device, const expected_lists &expected)
+{
+    using namespace std::placeholders;
+    uint32_t num = 0;
+    for (uint32_t i = 0; i < BSW_NUM_SCANS; i++) {
+        const bsw_scan_row &row = bsw_scan_rows[i];
+        if (row.family != family || (row.is_hopper != 0) != is_hopper ||
+            !bsw_device_scan_fits(i, &device.codes.layout, c.query_bits, c.num_queries))
+            continue;
+        num++;
+        check_scan(c, row.name, std::bind(bsw_device_scan_by, i, _1, _2, _3, _4, _5), device,
+                   expected);
+    }
+    return num;
+}
+
 int unpack(const host_data &data, const device_data &device, uint32_t query_bits)
 {
     return bsw_device_unpack_queries(&data.layout, device.queries.num_queries, query_bits,

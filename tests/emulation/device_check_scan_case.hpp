@@ -11,6 +11,7 @@
 
 #include "common/codes/code_layout.h"
 #include "device_check.hpp"
+#include "kernels/device_scan/scan_kernels.h"
 
 namespace scan_checks
 {
@@ -123,6 +124,11 @@ host_data make_data(const scan_case &c);
 std::vector<uint64_t> reference_candidates(const scan_case &c, const host_data &data,
                                            uint32_t query, uint32_t limit);
 expected_lists expect(const scan_case &c, const host_data &data);
+
+// Every kernel of scan_kernels.h that the current device has and that takes the case: of a family,
+// on a Hopper GPU or any. How many there were.
+uint32_t check_kernels(const scan_case &c, bsw_scan_family family, bool is_hopper,
+                       const device_data &device, const expected_lists &expected);
 
 // A scan into lists that hold something, against what is expected.
 void check_scan(const scan_case &c, const char *kernel, const scan_fn &scan,

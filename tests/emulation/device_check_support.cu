@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "device_check.hpp"
+#include "kernels/device_scan/device_list_scan.h"
 
 device_check checks = {1, false, 0, 0};
 
@@ -47,7 +48,7 @@ device_turn::device_turn(int special) : earlier_(0)
     (void)special;
 #endif
     bsw_code_layout layout = {};
-    is_hopper = bsw_device_has_hopper(&layout) != 0;
+    is_hopper = bsw_device_has_hopper_lists(&layout) != 0;
 }
 
 device_turn::~device_turn()

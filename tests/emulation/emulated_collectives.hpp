@@ -9,7 +9,7 @@
 namespace emulation
 {
 
-enum class operation { sync_warp, shuffle, ballot, any, reduce, mma };
+enum class operation { sync_warp, shuffle, ballot, any, reduce, match, mma };
 enum class reduction { add, max, bit_or };
 
 // One lane's part in a warp collective; lies on that fibre's stack.
@@ -29,6 +29,7 @@ typedef void (*finish_fn)(warp_operation **lanes, unsigned live);
 void meet_warp(warp_operation &mine, finish_fn finish);
 int meet_block(int predicate, call_site site); // how many predicates hold
 unsigned vote(operation kind, unsigned mask, uint64_t value, call_site site);
+unsigned match(unsigned mask, uint64_t value, call_site site);
 uint64_t reduce(reduction which, unsigned mask, uint64_t value, call_site site);
 uint64_t shuffle(unsigned mask, uint64_t value, int source, call_site site);
 
@@ -115,6 +116,11 @@ inline unsigned __reduce_or_sync(unsigned mask, unsigned value, EMULATED_SITE)
 inline unsigned __reduce_max_sync(unsigned mask, unsigned value, EMULATED_SITE)
 {
     return static_cast<unsigned>(emulation::reduce(emulation::reduction::max, mask, value, site));
+}
+
+inline unsigned __match_any_sync(unsigned mask, unsigned value, EMULATED_SITE)
+{
+    return emulation::match(mask, value, site);
 }
 
 template <class T> T __shfl_sync(unsigned mask, T value, int source, int width = 32, EMULATED_SITE)

@@ -15,7 +15,8 @@ namespace emulation
 const char *operation_name(operation kind)
 {
     static const char *const names[] = {"__syncwarp", "__shfl_sync",     "__ballot_sync",
-                                        "__any_sync", "__reduce_*_sync", "mma.sync"};
+                                        "__any_sync", "__reduce_*_sync", "__match_any_sync",
+                                        "mma.sync"};
     return names[static_cast<int>(kind)];
 }
 
@@ -190,6 +191,24 @@ static void finish_reduction(warp_operation **lanes, unsigned live)
     for (unsigned lane = 0; lane < warp_lanes; lane++) {
         if (live >> lane & 1) lanes[lane]->out = total;
     }
+}
+
+static void finish_match(warp_operation **lanes, unsigned live)
+{
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        if (!(live >> lane & 1)) continue;
+        lanes[lane]->out = 0;
+        for (unsigned other = 0; other < warp_lanes; other++)
+            if (live >> other & 1 && lanes[other]->in == lanes[lane]->in)
+                lanes[lane]->out |= uint64_t{1} << other;
+    }
+}
+
+unsigned match(unsigned mask, uint64_t value, call_site site)
+{
+    warp_operation mine{operation::match, mask, site, value, 0, 0, nullptr, nullptr};
+    meet_warp(mine, finish_match);
+    return static_cast<unsigned>(mine.out);
 }
 
 uint64_t reduce(reduction which, unsigned mask, uint64_t value, call_site site)

@@ -10,7 +10,7 @@
 #include "common/rows/source_name.h"
 #include "coordinator/job/option_table.h"
 #include "coordinator/search/search_settings.h"
-#include "coordinator/sweep/sweep_plan.h"
+#include "coordinator/sweep/sweep_grid.h"
 #include "shard/codecs/codec.h"
 #include "tests/fuzz/harness.h"
 

@@ -165,7 +165,7 @@ void fuzz_make_seeds(fuzz_put_fn put, void *context)
         "straight-through",
         "\x81"
         "table avx2 AuthenticAMD 26 2 8\nrow 32 16 0.5 1.25 - 4\n"
-        "device 9.0 matrix_from_queries=- matrix_kernel=hopper graphs=on # mine\n"
+        "device 9.0 matrix_from_queries=- matrix_scans=few:32,hopper-3x128 graphs=on # mine\n"
         "device 8.9 hopper_list_bundles=-,12,1,4 tile_queries=16,64 plane_division=32,4\n",
     };
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++)

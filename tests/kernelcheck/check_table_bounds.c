@@ -182,14 +182,14 @@ static float make_table(const struct bound_case *c, enum bsw_table_type type, in
                         const float *floats, struct bsw_code_table *table)
 {
     size_t num = bsw_product_numbers(&c->book);
-    void *numbers = kernelcheck_allocate(num * bsw_table_number_bytes(type));
-    float *expanded = kernelcheck_allocate(num * sizeof *expanded), largest = 0.0f;
+    float *numbers = kernelcheck_allocate(num * sizeof *numbers), largest = 0.0f;
     for (size_t i = 0; i < num; i++)
         largest = fabsf(floats[i]) > largest ? fabsf(floats[i]) : largest;
     int exponent = bsw_table_exponent(type, largest);
-    bsw_table_scan_reference.convert(type, is_signed, exponent, floats, num, numbers);
-    bsw_table_scan_reference.expand(type, is_signed, numbers, num, expanded);
-    *table = (struct bsw_code_table){c->book.parts, c->book.bits, expanded};
+    memcpy(numbers, floats, num * sizeof *numbers);
+    if (type != BSW_TABLE_FLOAT32)
+        bsw_table_scan_reference.round_numbers(type, is_signed, exponent, floats, num, numbers);
+    *table = (struct bsw_code_table){c->book.parts, c->book.bits, numbers};
     return bsw_table_power(-exponent);
 }
 

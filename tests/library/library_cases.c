@@ -91,7 +91,7 @@ static void check_bad_searches(bitsweep_index *index, const struct bitsweep_rows
     refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "--k 0: must be 1 to 10000");
     settings.k = 10;
     settings.oversample = NAN;
-    refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "--oversample nan");
+    refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "--oversample 'nan' is not a number");
     settings.oversample = 0;
     settings.scan = "bits";
     refused(SEARCH(queries), BITSWEEP_ERROR_USAGE, "unknown --scan 'bits': use auto, planes");
@@ -116,6 +116,22 @@ static void check_bad_searches(bitsweep_index *index, const struct bitsweep_rows
            "the index works on after errors");
     forget(&answers);
     forget(&good);
+}
+
+static void check_reconstruct(const char *folder, const struct bitsweep_rows *base)
+{
+    bitsweep_index *index = opened(folder);
+    uint64_t last = base->num_rows - 1;
+    int64_t ids[] = {3, (int64_t)last, 0, 3}, wrong[] = {0, (int64_t)base->num_rows};
+    unsigned char rows[4 * 128];
+    const unsigned char *numbers = base->data;
+    need(bitsweep_reconstruct(index, ids, 4, rows, &error), "rows by ids");
+    for (int i = 0; i < 4; i++)
+        expect(memcmp(rows + i * 128, numbers + ids[i] * 128, 128) == 0, "rows by ids");
+    refused(bitsweep_reconstruct(index, wrong, 2, rows, &error), BITSWEEP_ERROR_USAGE, "has rows");
+    refused(bitsweep_reconstruct(index, NULL, 1, rows, &error), BITSWEEP_ERROR_USAGE, "no ids");
+    need(bitsweep_reconstruct(index, NULL, 0, NULL, &error), "no rows");
+    bitsweep_close(&index);
 }
 
 // No queries have no answers, which need no room; all else is checked.
@@ -481,6 +497,8 @@ static void check_all(char **words)
            "version");
     check_bad_folders();
     check_bad_searches(index, &queries);
+    check_reconstruct(words[2], &base);
+    check_reconstruct(words[3], &base);
     check_no_queries(index, &base, &queries);
     check_bad_devices(words[2], &base);
     check_later_settings(index, &queries);

@@ -164,6 +164,22 @@ static inline void assert_few_waits(const struct on_device *on,
                 groups + (now->num_segments - before->num_segments) / 64);
 }
 
+// One shard, lists to the host.
+static inline enum bsw_status scan_shard(struct on_device *on, const struct bsw_device_shard *shard,
+                                         const struct bsw_query_range *queries,
+                                         const uint32_t *limits, size_t keep,
+                                         struct bsw_scan_workspace *workspace,
+                                         struct bsw_candidate_lists *out)
+{
+    const struct bsw_device_task task = {.maker = &bsw_device_whole,
+                                         .span = {&shard, 1},
+                                         .queries = *queries,
+                                         .limits = limits,
+                                         .keep = keep,
+                                         .workspace = workspace};
+    return bsw_device_scan(&on->engine, &task, out, NULL, &err);
+}
+
 // In every way, and as `auto` chooses for the best one and for a part of the queries. Returns how
 // many scans that were.
 static inline unsigned check_scan(struct scan_case *scan, struct on_device *on, size_t first,
@@ -183,8 +199,9 @@ static inline unsigned check_scan(struct scan_case *scan, struct on_device *on, 
                                  &scan->workspace, &expected, &err),
                   &err);
         const struct bsw_scan_counts before = on->engine.counts;
-        assert_ok(bsw_device_shard_scan(&on->engine, &on->shard, &scan->batch, first, num_queries,
-                                        limits, keep, &scan->workspace, &found, &err),
+        assert_ok(scan_shard(on, &on->shard,
+                             &(const struct bsw_query_range){&scan->batch, first, num_queries},
+                             limits, keep, &scan->workspace, &found),
                   &err);
         assert_same_lists(&expected, &found);
         if ((kind == BSW_SCAN_PLANES || kind == BSW_SCAN_MATRIX) &&

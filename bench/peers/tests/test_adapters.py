@@ -81,7 +81,7 @@ class Adapters(unittest.TestCase):
         self.assertFalse(os.path.exists(algo._folder))
 
     def test_ann_batch(self) -> None:
-        algo = self.ann("euclidean", {"bits": 4, "lists": 16, "calibrate_rows": 100})
+        algo = self.ann("euclidean", {"bits": 4, "lists": 16, "calibrate": 100})
         algo.fit(self.x.astype(np.float32))
         algo.set_query_arguments({"recall": 0.99})
         algo.prepare_batch_query(self.q.astype(np.float32), 10)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/codes/result_order.h"
-#include "shard/host/list_pick.h"
+#include "shard/scan/candidate_lists.h"
 #include "shard/shard_span.h"
 #include "unit_test.h"
 

@@ -33,7 +33,7 @@ static const struct bsw_option scale_options[] = {
     BSW_OPTION(struct scales, "rate", rate, .value_name = "R", .default_text = "-0.25", .min = -1,
                .max = 1, .help = "a rate"),
 };
-static const struct bsw_option_group scale_group = {scale_options, 2};
+static const struct bsw_option_group scale_group = BSW_OPTIONS_OF(scale_options);
 static const struct bsw_option options[] = {
     OPTION("verbose", verbose, .help = "say more"),
     OPTION("base", base, .value_name = "FILE", .is_required = 1, .may_stand_alone = 1,
@@ -441,6 +441,73 @@ UNIT_TEST(a_bad_default_is_found)
     const struct bsw_option_table bad_table = {"bad", "bad", &bad, 1};
     assert_refused(bsw_option_table_parse(&bad_table, &count, 0, NULL, &help, &err),
                    "--n 0: must be 1 to 5");
+}
+
+// ---- words, rows of lists, some options of a group ----
+
+struct worded {
+    uint64_t count;
+    double number;
+    enum { FIRST, SECOND } chosen;
+    unsigned maybe;
+};
+// Options that are the first members of larger rows; one of these is a fact and no option.
+static const struct row {
+    struct bsw_option option;
+    int other;
+} rows[] = {
+    {BSW_OPTION(struct worded, "count", count, .value_name = "N|all", .min = 1, .max = 9,
+                .word = "all", .word_count = UINT64_MAX, .help = "a count"),
+     7},
+    {BSW_OPTION(struct worded, "number", number, .value_name = "X|never", .min = 0, .max = 9,
+                .word = "never", .word_number = -1, .help = "a number"),
+     7},
+    {{.name = "fact"}, 7},
+    {BSW_OPTION(struct worded, "chosen", chosen, .choices = "a|b", .default_text = "a",
+                .help = "a word"),
+     7},
+    {BSW_OPTION(struct worded, "maybe", maybe, .choices = "a|b", .help = "a word or none"), 7}};
+static const struct bsw_option_group row_group = BSW_OPTIONS_OF(rows);
+
+static struct worded worded;
+
+static enum bsw_status parse_rows(const char *names, const char *name, const char *value)
+{
+    const struct bsw_option some = {.group = &row_group, .choices = names};
+    const struct bsw_option_table row_table = {"try", "tries", &some, 1};
+    char *words[] = {(char *)(uintptr_t)name, (char *)(uintptr_t)value};
+    memset(&worded, 0, sizeof worded);
+    return bsw_option_table_parse(&row_table, &worded, name ? 2 : 0, words, &help, &err);
+}
+
+UNIT_TEST(a_word_stands_for_a_number)
+{
+    assert_ok(parse_rows(NULL, "--count", "all"), &err);
+    assert_true(worded.count == UINT64_MAX);
+    assert_ok(parse_rows(NULL, "--count", "9"), &err);
+    assert_int_equal(worded.count, 9);
+    assert_refused(parse_rows(NULL, "--count", "0"), "--count 0: must be 1 to 9, or all");
+    assert_refused(parse_rows(NULL, "--count", "none"), "nor all");
+    assert_ok(parse_rows(NULL, "--number", "never"), &err);
+    assert_true(worded.number == -1);
+    assert_refused(parse_rows(NULL, "--number", "-1"), "--number -1: must be 0 to 9, or never");
+}
+
+UNIT_TEST(a_choice_without_default_counts_from_1)
+{
+    assert_ok(parse_rows(NULL, NULL, NULL), &err);
+    assert_true(worded.chosen == FIRST && worded.maybe == 0);
+    assert_ok(parse_rows(NULL, "--maybe", "a"), &err);
+    assert_int_equal(worded.maybe, 1);
+    assert_ok(parse_rows(NULL, "--chosen", "b"), &err);
+    assert_true(worded.chosen == SECOND && worded.maybe == 0);
+}
+
+UNIT_TEST(some_options_of_a_group)
+{
+    assert_ok(parse_rows("number|chosen", "--chosen", "b"), &err);
+    assert_refused(parse_rows("number|chosen", "--count", "1"), "unknown option --count");
+    assert_refused(parse_rows(NULL, "--fact", "1"), "unknown option --fact");
 }
 
 int main(void)

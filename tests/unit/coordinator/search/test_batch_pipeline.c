@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pass over all batches, in turn, with a background thread, and with scans that begin ahead:
-// the same answers for every size of a batch, of several errors the one of the lowest batch, all
-// that was searched when a stop ends it, and when rounds of self-checks begin and end.
+// The pass over all batches, in turn and with a background thread: the same answers for every size
+// of a batch, of several errors the one of the lowest batch, all that was searched when a stop ends
+// it, and when rounds of self-checks begin and end.
 #include "made_assignment.h"
 #include "small_index.h"
 #include "temporary_folder.h"
@@ -50,7 +50,7 @@ static int remove_data(void **state)
 // A pass, and the queries (or NONE) of the batches that meet an error.
 struct pass {
     size_t batch;
-    int is_overlapped, is_ahead;
+    int is_overlapped;
     size_t bad;                         // becomes NaN once the queries are open
     size_t changed;                     // its raw row changes once the shards are loaded
     size_t refused;                     // its answers cannot be written
@@ -120,7 +120,6 @@ static enum bsw_status run_opened(struct pass *pass, struct bsw_query_source *qu
     const struct bsw_pipeline_options options = {.batch = pass->batch,
                                                  .num_threads = 2,
                                                  .is_overlapped = pass->is_overlapped,
-                                                 .is_ahead = pass->is_ahead,
                                                  .pinning = &not_pinned,
                                                  .put = put,
                                                  .context = pass,
@@ -171,15 +170,14 @@ static enum bsw_status run(struct pass *pass, struct bsw_error *err)
 }
 
 static const size_t batches[] = {1, 5, QUERIES - 1, QUERIES, 100};
-enum { NUM_PASSES = 3 * sizeof batches / sizeof *batches };
+enum { NUM_PASSES = 2 * sizeof batches / sizeof *batches };
 
 // With and without a background thread.
 static struct pass pass_of(size_t i)
 {
     struct pass pass = whole_pass();
-    pass.batch = batches[i / 3];
-    pass.is_overlapped = i % 3 > 0;
-    pass.is_ahead = i % 3 == 2;
+    pass.batch = batches[i / 2];
+    pass.is_overlapped = i % 2;
     return pass;
 }
 
@@ -196,7 +194,7 @@ UNIT_TEST(test_answers_do_not_depend_on_batches)
         assert_memory_equal(pass.ids, expected.ids, sizeof pass.ids);
         assert_memory_equal(pass.values, expected.values, sizeof pass.values);
         // Something ran beside the scan exactly if there was a thread and a second batch.
-        assert_int_equal(pass.times.overlapped > 0, i % 3 > 0 && pass.batch < QUERIES);
+        assert_int_equal(pass.times.overlapped > 0, i % 2 > 0 && pass.batch < QUERIES);
         assert_true(pass.times.encode > 0 && pass.times.finish > 0);
     }
 }
@@ -246,10 +244,7 @@ static void check_error(struct pass *pass)
     if (got != (step < 0 ? BSW_OK : status[step]) ||
         (step >= 0 && !strstr(err.message, text[step])))
         fail_msg("batch %zu%s, errors at %zu, %zu, %zu: '%s'", pass->batch,
-                 pass->is_ahead        ? " ahead"
-                 : pass->is_overlapped ? " overlapped"
-                                       : "",
-                 at[0], at[1], at[2], err.message);
+                 pass->is_overlapped ? " overlapped" : "", at[0], at[1], at[2], err.message);
     assert_int_equal(pass->num_put, lowest);
 }
 
@@ -269,28 +264,25 @@ UNIT_TEST(test_the_error_of_the_lowest_batch_counts)
 }
 
 // A check before every batch, of which so many are a round: what was put before a round began is
-// trusted once all of its checks have passed, and not earlier. Ahead a check comes before the one
-// of the batch before is known to have passed, but what was put by then was scanned before either.
+// trusted once all of its checks have passed, and not earlier. A check comes before the one of the
+// batch before is known to have passed, but what was put by then was scanned before either.
 UNIT_TEST(test_rounds_of_checks_begin_and_end)
 {
     static const struct {
         uint64_t round;
-        const char *rounds, *ahead;
-    } cases[] = {{1, "bpbpbpbpbpbpbpbpbpbpbpbp", "bbpbpbpbpbpbpbpbpbpbpbpp"},
-                 {3, "bpbpbpbp", "bbpbpbpbp"},
-                 {5, "bpbpb", "bbpbpb"},
-                 {13, "b", "bb"}};
-    for (size_t i = 0; i < 3 * sizeof cases / sizeof *cases; i++) {
-        struct pass pass = pass_of(i % 3);
+        const char *rounds;
+    } cases[] = {{1, "bbpbpbpbpbpbpbpbpbpbpbpp"}, {3, "bbpbpbpbp"}, {5, "bbpbpb"}, {13, "bb"}};
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        struct pass pass = pass_of(i % 2);
         struct bsw_error err;
-        pass.round = cases[i / 3].round;
+        pass.round = cases[i / 2].round;
         assert_ok(run(&pass, &err), &err);
-        assert_string_equal(pass.rounds, pass.is_ahead ? cases[i / 3].ahead : cases[i / 3].rounds);
+        assert_string_equal(pass.rounds, cases[i / 2].rounds);
     }
 }
 
-// The last one, as a stop stays asked for. In turn nothing else has begun; ahead the batch
-// after it has been searched by then, and is put too.
+// The last one, as a stop stays asked for: the batch after the one that is put has been searched by
+// then, and is put too.
 UNIT_TEST(test_a_stop_drops_nothing_that_was_searched)
 {
     bsw_stop_begin(NULL, NULL);
@@ -298,7 +290,7 @@ UNIT_TEST(test_a_stop_drops_nothing_that_was_searched)
         struct pass pass = whole_pass();
         struct bsw_error err;
         pass.batch = 2;
-        pass.is_overlapped = pass.is_ahead = is_overlapped;
+        pass.is_overlapped = is_overlapped;
         pass.stopped = is_overlapped ? 3 : NONE;
         assert_int_equal(run(&pass, &err), BSW_ERROR_STOPPED);
         assert_int_equal(pass.num_put, is_overlapped ? 6 : 0);

@@ -2,7 +2,6 @@
 // Entries that are worth their work, the choice among them, and what a search becomes by it.
 #include "manifest_cases.h"
 
-#include "coordinator/search/recall_choice.h"
 #include "coordinator/search/search_settings.h"
 
 static struct bsw_calibration_entry entry(double rows, double oversample, double recall)
@@ -75,8 +74,7 @@ static struct bsw_manifest manifest;
 
 static struct bsw_search_request request_of(double recall)
 {
-    return (struct bsw_search_request){
-        .k = 10, .is_refined = 1, .batch = 10, .num_threads = 1, .recall = recall};
+    return (struct bsw_search_request){.k = 10, .batch = 10, .num_threads = 1, .recall = recall};
 }
 
 static void make_index(void)
@@ -150,7 +148,7 @@ UNIT_TEST(without_a_word_the_best_is_taken)
     assert_true(out.probe.ratio == 1.1 && out.recall_calibrated == 0 && out.keep == 10);
     front[1].recall = 0.9;
     request = request_of(0);
-    request.is_refined = 0; // not what was measured: all lists
+    request.refine = BSW_REFINE_NONE; // not what was measured: all lists
     out = settle(&request);
     assert_true(out.probe.probe == 0 && out.recall_calibrated == 0);
     request = request_of(0);
@@ -184,7 +182,7 @@ UNIT_TEST(recalls_that_cannot_be_are_refused)
     request.probe_ratio = 3;
     refuse(&request, "so does --probe-ratio: give");
     request = request_of(0.9);
-    request.is_refined = 0;
+    request.refine = BSW_REFINE_NONE;
     refuse(&request, "--refine exact");
     request = request_of(0.9);
     request.scan_dims = 64;

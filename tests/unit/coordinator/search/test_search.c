@@ -9,8 +9,8 @@
 #include <math.h>
 
 #include "common/files/result_file.h"
-#include "coordinator/job/answer_sink.h"
-#include "coordinator/search/result_sink.h"
+#include "coordinator/job/job_events.h"
+#include "coordinator/search/result_journal.h"
 #include "coordinator/search/search.h"
 
 enum { ROWS = 600, QUERIES = 11, K = 5 };
@@ -43,7 +43,6 @@ static struct bsw_search_options usual(void)
     return (struct bsw_search_options){.index = index_path,
                                        .request = {.k = K,
                                                    .oversample = 3,
-                                                   .is_refined = 1,
                                                    .max_candidates = 100,
                                                    .batch = 4,
                                                    .level = bsw_cpu_level_detect(),
@@ -287,7 +286,7 @@ UNIT_TEST(settings_follow_from_what_is_asked)
     assert_int_equal(settled(&manifest, &request, 1).keep, ROWS);
     request.exclude_self = 1;
     assert_int_equal(settled(&manifest, &request, 1).keep, ROWS + 1);
-    request.is_refined = 0;
+    request.refine = BSW_REFINE_NONE;
     assert_int_equal(settled(&manifest, &request, 1).keep, K + 1);
     request.batch = 1000000000; // whose candidates no rank has room for
     s = settled(&manifest, &request, 1);

@@ -3,14 +3,14 @@
 // that make and search such an index.
 #include "unit_test.h"
 
-#include "coordinator/sweep/sweep_answer.h"
+#include "coordinator/sweep/sweep_report.h"
 
 static const struct bsw_sweep_settings settings = {.base = "my base.fbin",
                                                    .queries = "q.fbin",
                                                    .rows = {0, UINT64_MAX},
                                                    .query_rows = {0, UINT64_MAX},
                                                    .shards = 1,
-                                                   .batch = 100};
+                                                   .searches.batch = 100};
 
 static json_t *add_row(json_t *rows, const char *name, const char *codec, double recall,
                        double rate, double bytes)

@@ -109,7 +109,7 @@ static const struct bsw_sweep_grid two_codecs = {.axes = {[BSW_SWEEP_CODEC] = {2
 UNIT_TEST(an_empty_axis_is_refused)
 {
     const struct bsw_sweep_limits limits = {
-        .num_rows = 1000, .truth_k = 1000, .is_cosine = 1, .is_integer = 1};
+        .num_rows = 1000, .truth_k = 1000, .metric = BSW_METRIC_COSINE, .is_integer = 1};
     struct bsw_sweep_points points;
     for (int axis = 0; axis < BSW_SWEEP_NUM_AXES; axis++) {
         struct bsw_sweep_grid grid = two_codecs;
@@ -142,7 +142,8 @@ static struct bsw_sweep_points expand(const struct bsw_sweep_grid *grid,
 
 UNIT_TEST(what_cannot_be_is_left_out)
 {
-    const struct bsw_sweep_limits limits = {.num_rows = 200, .truth_k = 150, .is_cosine = 1};
+    const struct bsw_sweep_limits limits = {
+        .num_rows = 200, .truth_k = 150, .metric = BSW_METRIC_COSINE};
     struct bsw_sweep_points points = expand(&two_codecs, &limits);
     assert_int_equal(points.num_points, 3 * 2 * 2 * 2);
     // The first reason counts: the 12 of xfbq with 1.5 bits, of all others those with too large k.
@@ -163,7 +164,7 @@ UNIT_TEST(what_cannot_be_is_left_out)
 
 UNIT_TEST(limits_of_truth_metric_and_candidates_hold)
 {
-    struct bsw_sweep_limits limits = {.num_rows = 1000000, .truth_k = 50, .is_cosine = 0};
+    struct bsw_sweep_limits limits = {.num_rows = 1000000, .truth_k = 50, .metric = BSW_METRIC_L2};
     struct bsw_sweep_points points = expand(&two_codecs, &limits);
     assert_int_equal(points.num_points, 2 * 2 * 2); // saq, k 10
     for (size_t i = 0; i < points.num_points; i++)
@@ -206,7 +207,7 @@ static size_t count_of(const struct bsw_sweep_points *points, const char *codec,
 UNIT_TEST(axes_that_a_codec_does_not_know_count_once)
 {
     struct bsw_sweep_limits limits = {
-        .num_rows = 200, .truth_k = 200, .is_cosine = 1, .is_integer = 1};
+        .num_rows = 200, .truth_k = 200, .metric = BSW_METRIC_COSINE, .is_integer = 1};
     struct bsw_sweep_points points = expand(&all_codecs, &limits);
     assert_int_equal(count_of(&points, "xfbq", "threshold"), 2 * 2 * 2);
     assert_int_equal(count_of(&points, "xfbq", "histogram"), 2 * 2 * 2 * 2); // extra distances
@@ -224,7 +225,7 @@ UNIT_TEST(axes_that_a_codec_does_not_know_count_once)
     assert_true(last->bits == 1.5 && last->query_bits == 3 && last->oversample == 5);
     bsw_sweep_points_deinit(&points);
 
-    limits.is_cosine = 0;
+    limits.metric = BSW_METRIC_L2;
     points = expand(&all_codecs, &limits);
     assert_int_equal(count_of(&points, "raw", "threshold"), 1);
     assert_int_equal(points.num_points, 12 + 1);
@@ -240,7 +241,7 @@ UNIT_TEST(axes_that_a_codec_does_not_know_count_once)
 
 UNIT_TEST(lists_and_their_probes_are_points)
 {
-    struct bsw_sweep_limits limits = {.num_rows = 256, .truth_k = 200};
+    struct bsw_sweep_limits limits = {.num_rows = 256, .truth_k = 200, .metric = BSW_METRIC_L2};
     struct bsw_sweep_grid grid = two_codecs;
     fix_axes(&grid);
     assert_int_equal(set(&grid, BSW_SWEEP_LISTS, "0,8,auto,300"), BSW_OK);
@@ -263,7 +264,7 @@ UNIT_TEST(lists_and_their_probes_are_points)
 
     // auto is one of those that are named, too.
     assert_int_equal(set(&grid, BSW_SWEEP_LISTS, "64,auto"), BSW_OK);
-    limits.is_ip = 1;
+    limits.metric = BSW_METRIC_IP;
     points = expand(&grid, &limits);
     assert_int_equal(points.num_points, 3);
     assert_int_equal(points.num_skips, 1);
@@ -271,7 +272,7 @@ UNIT_TEST(lists_and_their_probes_are_points)
     bsw_sweep_points_deinit(&points);
 
     assert_int_equal(set(&grid, BSW_SWEEP_SELECT, "threshold,queue"), BSW_OK);
-    limits.is_ip = 0;
+    limits.metric = BSW_METRIC_L2;
     points = expand(&grid, &limits);
     assert_int_equal(points.num_points, 6);
     assert_non_null(strstr(points.skips[0].reason, "select queue: "));
@@ -284,7 +285,8 @@ UNIT_TEST(lists_and_their_probes_are_points)
 
 UNIT_TEST(points_of_several_grids_are_there_once)
 {
-    const struct bsw_sweep_limits limits = {.num_rows = 200, .truth_k = 200, .is_cosine = 1};
+    const struct bsw_sweep_limits limits = {
+        .num_rows = 200, .truth_k = 200, .metric = BSW_METRIC_COSINE};
     struct bsw_sweep_grid grids[2] = {all_codecs, all_codecs};
     grids[0].axes[BSW_SWEEP_CODEC] = grids[1].axes[BSW_SWEEP_CODEC] =
         (struct bsw_sweep_axis){1, {1}};
@@ -300,7 +302,8 @@ UNIT_TEST(points_of_several_grids_are_there_once)
 
 UNIT_TEST(bits_of_a_codec_are_its_alone)
 {
-    const struct bsw_sweep_limits limits = {.num_rows = 1000, .truth_k = 1000, .is_integer = 1};
+    const struct bsw_sweep_limits limits = {
+        .num_rows = 1000, .truth_k = 1000, .is_integer = 1, .metric = BSW_METRIC_L2};
     struct bsw_sweep_grid grid = two_codecs;
     fix_axes(&grid);
     assert_int_equal(set(&grid, BSW_SWEEP_CODEC, "saq,pq:4,8,raw"), BSW_OK);
@@ -315,7 +318,8 @@ UNIT_TEST(bits_of_a_codec_are_its_alone)
 
 UNIT_TEST(too_many_points_are_refused)
 {
-    const struct bsw_sweep_limits limits = {.num_rows = 200, .truth_k = 200, .is_cosine = 1};
+    const struct bsw_sweep_limits limits = {
+        .num_rows = 200, .truth_k = 200, .metric = BSW_METRIC_COSINE};
     struct bsw_sweep_grid wide = all_codecs;
     struct bsw_sweep_points points;
     wide.axes[BSW_SWEEP_K].count = wide.axes[BSW_SWEEP_OVERSAMPLE].count = BSW_SWEEP_MAX_VALUES;
@@ -326,7 +330,7 @@ UNIT_TEST(too_many_points_are_refused)
 // A scale and a mode are of a radius, which pq alone has, with its usual tables.
 UNIT_TEST(radii_are_of_product_codes_alone)
 {
-    struct bsw_sweep_limits limits = {.num_rows = 1000, .truth_k = 100};
+    struct bsw_sweep_limits limits = {.num_rows = 1000, .truth_k = 100, .metric = BSW_METRIC_L2};
     struct bsw_sweep_points points;
     struct bsw_sweep_grid grid = two_codecs;
     double pq = 0;
@@ -362,7 +366,7 @@ UNIT_TEST(radii_are_of_product_codes_alone)
 // pq has 4 or 8 bits, no query bits, and tables that other codecs have not.
 UNIT_TEST(tables_are_of_product_codes_alone)
 {
-    struct bsw_sweep_limits limits = {.num_rows = 1000, .truth_k = 100};
+    struct bsw_sweep_limits limits = {.num_rows = 1000, .truth_k = 100, .metric = BSW_METRIC_L2};
     struct bsw_sweep_points points;
     struct bsw_sweep_grid grid = two_codecs;
     double pq = 0;

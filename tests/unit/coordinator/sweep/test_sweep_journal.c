@@ -3,7 +3,7 @@
 // is refused without --resume or --force.
 #include "unit_test.h"
 
-#include "coordinator/sweep/sweep_journal.h"
+#include "coordinator/sweep/sweep_folder.h"
 #include "temporary_folder.h"
 
 static struct bsw_error err;

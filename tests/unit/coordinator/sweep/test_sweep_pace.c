@@ -3,7 +3,7 @@
 // they took so far.
 #include "unit_test.h"
 
-#include "coordinator/sweep/sweep_pace.h"
+#include "coordinator/sweep/sweep_job.h"
 
 static void expect(const struct bsw_sweep_pace *pace, struct bsw_sweep_place place,
                    const char *expected)

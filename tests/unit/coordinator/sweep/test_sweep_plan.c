@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/sweep/sweep_plan.h"
+#include "coordinator/sweep/sweep_grid.h"
 
 static struct bsw_sweep_grid make_defaults(void)
 {

@@ -5,7 +5,7 @@
 #include "small_index.h"
 #include "temporary_folder.h"
 
-#include "coordinator/sweep/sweep_judge.h"
+#include "coordinator/sweep/sweep_point.h"
 #include "coordinator/sweep/sweep_step.h"
 
 enum { ROWS = 300, QUERIES = 9, DIMS = 16, K = 4 };
@@ -55,14 +55,13 @@ static int remove_data(void **state)
 
 static struct bsw_sweep_step step_of(enum bsw_sweep_step_kind kind, const char *path)
 {
-    struct bsw_sweep_step step = {
-        .kind = kind,
-        .metric = BSW_METRIC_L2,
-        .k = K,
-        .codec = "saq",
-        .bits = 4,
-        .request = {.k = K, .oversample = 10, .is_refined = 1, .batch = 4},
-        .repeat = 1};
+    struct bsw_sweep_step step = {.kind = kind,
+                                  .metric = BSW_METRIC_L2,
+                                  .k = K,
+                                  .codec = "saq",
+                                  .bits = 4,
+                                  .request = {.k = K, .oversample = 10, .batch = 4},
+                                  .repeat = 1};
     strcpy(step.path, path);
     return step;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "common/base/integer_hash.h"
-#include "coordinator/sweep/sweep_table.h"
+#include "coordinator/sweep/sweep_report.h"
 
 static double number_of(const json_t *row, const char *name)
 {

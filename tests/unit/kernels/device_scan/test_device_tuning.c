@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/file.h"
+#include "kernels/device_scan/scan_kernels.h"
 #include "kernels/scan_tuning.h"
 #include "unit_test.h"
 
@@ -48,11 +49,21 @@ UNIT_TEST(test_rows_are_in_range)
             assert_true(row->tile_queries[t - 1] < row->tile_queries[t]);
         assert_int_equal(row->tile_queries[BSW_MATRIX_TILES - 1], UINT32_MAX);
         assert_true(row->plane_group_bytes <= 48 << 10);
-        assert_true(row->few_queries_to[0] <= 32 && row->few_queries_to[1] <= 32);
         // Its kernels are for 9.0 alone.
-        assert_true(row->matrix_kernel == BSW_DEVICE_MATRIX_MMA || row->major == 9);
-        assert_true(row->list_kernel == BSW_DEVICE_MATRIX_MMA || row->major == 9);
+        for (size_t c = 0; c < BSW_MOST_CHOICES; c++) {
+            uint32_t number = row->matrix_scans[c].number;
+            if (number < BSW_NUM_SCANS)
+                assert_true(!bsw_scan_rows[number].is_hopper || row->major == 9);
+        }
+        assert_true(row->list_kernel == BSW_DEVICE_LISTS_MMA || row->major == 9);
     }
+}
+
+static void assert_choice(const struct bsw_scan_choice *choice, const char *name, uint32_t most)
+{
+    assert_true(choice->number < BSW_NUM_SCANS);
+    assert_string_equal(bsw_scan_rows[choice->number].name, name);
+    assert_int_equal(choice->most_queries, most);
 }
 
 // What was measured on 9.0 is that row's; 8.6 and 10.0 differ from it by what their lines say.
@@ -60,12 +71,17 @@ UNIT_TEST(test_hopper_has_what_was_measured)
 {
     const struct bsw_device_tuning *row = bsw_device_tuning_find(9, 0);
     static const uint32_t bundles[BSW_LIST_TILES] = {UINT32_MAX, 12, 1, 4};
-    assert_int_equal(row->matrix_kernel, BSW_DEVICE_MATRIX_HOPPER);
-    assert_int_equal(row->list_kernel, BSW_DEVICE_MATRIX_HOPPER);
+    assert_choice(&row->matrix_scans[0], "few", 32);
+    assert_choice(&row->matrix_scans[2], "hopper-1x64", 128);
+    assert_choice(&row->matrix_scans[3], "hopper-4x64", 256);
+    assert_choice(&row->matrix_scans[5], "hopper-3x128", UINT32_MAX);
+    assert_choice(&bsw_device_tuning_find(8, 9)->matrix_scans[0], "mma", UINT32_MAX);
+    assert_choice(&bsw_device_tuning_find(10, 0)->matrix_scans[0], "mma", UINT32_MAX);
+    assert_choice(&bsw_device_tuning_find(10, 0)->plane_scans[0], "popcount", UINT32_MAX);
+    assert_int_equal(row->list_kernel, BSW_DEVICE_LISTS_HOPPER);
+    assert_true(!row->few_lists[0] && row->few_lists[1]);
+    assert_false(bsw_device_tuning_find(10, 0)->few_lists[1]);
     assert_memory_equal(row->hopper_list_bundles, bundles, sizeof bundles);
-    assert_int_equal(row->few_queries_to[0], 32);
-    assert_int_equal(bsw_device_tuning_find(8, 9)->few_queries_to[0], 0);
-    assert_int_equal(bsw_device_tuning_find(10, 0)->few_queries_to[1], 0);
     assert_int_equal(row->progressive_from_dims, UINT32_MAX);
     assert_int_equal(row->plane_group_bytes, 32 << 10);
     for (size_t i = 0; i < built_in->num; i++) assert_false(built_in->rows[i].has_graphs);
@@ -98,7 +114,7 @@ UNIT_TEST(test_lists_take_what_pays)
 {
     struct bsw_device_tuning row = {.hopper_list_bundles = {UINT32_MAX, 3, 1, 1}};
     assert_false(bsw_device_lists_take_hopper(&row, 10, 1000, 1)); // by mma alone
-    row.list_kernel = BSW_DEVICE_MATRIX_HOPPER;
+    row.list_kernel = BSW_DEVICE_LISTS_HOPPER;
     assert_false(bsw_device_lists_take_hopper(&row, 1, UINT64_MAX, 0)); // never
     assert_false(bsw_device_lists_take_hopper(&row, 10, 29, 1));
     assert_true(bsw_device_lists_take_hopper(&row, 10, 30, 1));
@@ -125,7 +141,7 @@ UNIT_TEST(a_text_changes_what_it_names)
                                "device 9.0 matrix_from_queries=- graphs=on # mine\r\n"
                                "device 8.9\ttile_queries=1,4294967294\n"
                                "device 9.0 hopper_list_bundles=0,-,7,- plane_division=1,65536\n"
-                               "device 7.5 matrix_kernel=hopper";
+                               "device 7.5 matrix_scans=few-any:3,hopper-2x128";
     struct bsw_device_tunings changed = *built_in;
     assert_int_equal(bsw_device_tuning_parse("t", text, &changed, NULL), BSW_OK);
     assert_int_equal(changed.num, built_in->num + 2);
@@ -148,7 +164,9 @@ UNIT_TEST(a_text_changes_what_it_names)
     expected = *row_of(built_in, 8, 0); // so did this for 7.5
     expected.major = 7;
     expected.minor = 5;
-    expected.matrix_kernel = BSW_DEVICE_MATRIX_HOPPER;
+    memset(expected.matrix_scans, 0xff, sizeof expected.matrix_scans);
+    expected.matrix_scans[0] = (struct bsw_scan_choice){BSW_SCAN_BY_few_any, 3};
+    expected.matrix_scans[1].number = BSW_SCAN_BY_hopper_2x128;
     assert_memory_equal(row_of(&changed, 7, 5), &expected, sizeof expected);
     assert_memory_equal(row_of(&changed, 8, 6), row_of(built_in, 8, 6), sizeof expected);
 }
@@ -186,14 +204,21 @@ UNIT_TEST(what_is_no_device_is_refused_by_its_line)
         {"device 9.0 graphs=1\n", "t: line 1: graphs must be on or off"},
         {"device 9.0 graphs=on graphs=on\n", "t: line 1: graphs is there twice"},
         {"device 9.0 graphs=on\ndevice 9.0 graphs=off\n", "t: line 2: graphs is there twice"},
-        {"device 9.0 matrix_kernel=wgmma\n", "t: line 1: matrix_kernel must be mma or hopper"},
+        {"device 9.0 list_kernel=wgmma\n", "t: line 1: list_kernel must be mma or hopper"},
+        {"device 9.0 matrix_scans=wgmma\n", "t: line 1: matrix_scans must be up to 8 kernels, each "
+                                            "NAME or NAME:QUERIES, as few:32,mma"},
+        {"device 9.0 few_lists=on\n", "few_lists must be off or on for up to 8 queries"},
+        {"device 9.0 matrix_scans=bits\n", "matrix_scans must be up to 8 kernels"},
+        {"device 9.0 plane_scans=mma\n", "as bits:1,popcount"},
+        {"device 9.0 plane_scans=\n", "as bits:1,popcount"},
+        {"device 9.0 plane_scans=bits:0\n", "as bits:1,popcount"},
+        {"device 9.0 matrix_scans=few:x,mma\n", "as few:32,mma"},
+        {"device 9.0 matrix_scans=mma,mma,mma,mma,mma,mma,mma,mma,mma\n", "up to 8 kernels"},
         {"device 9.0 matrix_from_queries=0\n", "must be a number >= 1, or -"},
         {"device 9.0 matrix_from_queries=\n", "must be a number >= 1, or -"},
         {"device 9.0 matrix_from_queries=4294967295\n", "must be a number >= 1, or -"},
         {"device 9.0 matrix_from_queries=2,3\n", "must be a number >= 1, or -"},
-        {"device 9.0 few_queries_to=33,0\n", "few_queries_to must be two numbers of 0 to 32"},
-        {"device 9.0 few_queries_to=8\n", "must be two numbers of 0 to 32"},
-        {"device 9.0 bit_queries=-\n", "bit_queries must be a number >= 0"},
+        {"device 9.0 plane_scans=bits:-\n", "as bits:1,popcount"},
         {"device 9.0 plane_group_bytes=49153\n", "must be 1 to 49152"},
         {"device 9.0 plane_division=0,4\n", "must be STEPS,WAVES"},
         {"device 9.0 plane_division=32\n", "must be STEPS,WAVES"},

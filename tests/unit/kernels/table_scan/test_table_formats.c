@@ -113,23 +113,23 @@ UNIT_TEST(random_numbers_go_to_the_cell_that_has_them)
     }
 }
 
-// Against the functions of one number, as tables are converted.
-UNIT_TEST(every_level_converts_alike)
+// Against the functions of one number, as tables are rounded.
+UNIT_TEST(every_level_rounds_alike)
 {
-    enum { NUM = 4099 };
-    static float in[NUM];
-    static uint8_t expected[NUM], found[NUM];
+    enum { NUM = 4096 };
+    static float in[NUM], expected[NUM], found[NUM];
     for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         const struct bsw_table_scan_table *table =
             bsw_table_scan_table_get((enum bsw_cpu_level)level);
         for (size_t f = 0; f < 2; f++) {
             for (size_t i = 0; i < NUM; i++) {
                 in[i] = random_float(i) * (i % 3 ? 1.0f : -1.0f);
+                uint32_t bits = (uint32_t)formats[f].exponent_bits;
                 expected[i] =
-                    bsw_float8_encode_signed((uint32_t)formats[f].exponent_bits, in[i] * 4.0f);
+                    bsw_float8_decode_signed(bits, bsw_float8_encode_signed(bits, in[i] * 4.0f));
             }
-            table->convert(formats[f].type, 1, 2, in, NUM, found);
-            assert_memory_equal(expected, found, NUM);
+            table->round_numbers(formats[f].type, 1, 2, in, NUM, found);
+            assert_memory_equal(expected, found, sizeof found);
         }
     }
 }

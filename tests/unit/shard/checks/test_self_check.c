@@ -297,7 +297,7 @@ UNIT_TEST(rows_behind_the_last_are_seen)
     const struct bsw_scan_round round = bsw_last_round(&checked.service.settings, NULL);
     bsw_shard_service_begin(&checked.service, &checked.batch);
     assert_ok(bsw_shard_service_scan(&checked.service, &round, &candidates, &err), &err);
-    uint64_t *items = (uint64_t *)(void *)unit->lists.items.data;
+    uint64_t *items = (uint64_t *)(void *)unit->loaded.lists.items.data;
     items[3] = bsw_candidate_pack(bsw_candidate_score(items[3]), 150);
     assert_int_equal(bsw_self_check_rows(&checked.service, unit, &err), BSW_ERROR_SELF_CHECK);
     assert_non_null(strstr(err.message, "shard 0: a scan finds row 150 of 150"));

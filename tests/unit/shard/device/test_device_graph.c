@@ -19,8 +19,8 @@ static uint64_t check_keep(struct scan_case *scan, struct on_device *on,
     assert_ok(bsw_shard_scan(&scan->host, &scan->batch, first, num, NULL, keep, &scan->workspace,
                              &expected, &err),
               &err);
-    assert_ok(bsw_device_shard_scan(&on->engine, &on->shard, batch, first, num, NULL, keep,
-                                    &scan->workspace, &found, &err),
+    assert_ok(scan_shard(on, &on->shard, &(const struct bsw_query_range){batch, first, num}, NULL,
+                         keep, &scan->workspace, &found),
               &err);
     assert_same_lists(&expected, &found);
     bsw_candidate_lists_deinit(&expected);
@@ -228,8 +228,8 @@ UNIT_TEST(other_codes_are_another_shape)
         assert_ok(bsw_shard_scan(&host, &scan.batch, 0, QUERIES, NULL, KEEP, &scan.workspace,
                                  &expected, &err),
                   &err);
-        assert_ok(bsw_device_shard_scan(&on.engine, &part, &scan.batch, 0, QUERIES, NULL, KEEP,
-                                        &scan.workspace, &found, &err),
+        assert_ok(scan_shard(&on, &part, &(const struct bsw_query_range){&scan.batch, 0, QUERIES},
+                             NULL, KEEP, &scan.workspace, &found),
                   &err);
         assert_same_lists(&expected, &found);
         assert_int_equal(on.engine.counts.num_graphs, turn < 2 ? 0 : turn - 1);
@@ -283,8 +283,8 @@ UNIT_TEST(a_device_that_fails_is_told)
     open_pair(&scan, &with, "duplicates.fbin", &on);
     for (int i = 0; i < 2; i++) check_batch(&scan, &on, 0, 4);
     setenv("BITSWEEP_EMULATOR_FAIL", "1", 1);
-    assert_int_equal(bsw_device_shard_scan(&on.engine, &on.shard, &scan.batch, 0, 4, NULL, KEEP,
-                                           &scan.workspace, &lists, &err),
+    assert_int_equal(scan_shard(&on, &on.shard, &(const struct bsw_query_range){&scan.batch, 0, 4},
+                                NULL, KEEP, &scan.workspace, &lists),
                      BSW_ERROR_IO);
     unsetenv("BITSWEEP_EMULATOR_FAIL");
     if (!strstr(err.message, "emulated:0: scan: ")) fail_msg("%s", err.message);

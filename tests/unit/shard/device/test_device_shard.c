@@ -103,8 +103,9 @@ UNIT_TEST(queries_may_lie_on_the_device_already)
             assert_ok(bsw_shard_scan(&scan.host, &scan.batch, 1, QUERIES - 1, NULL, 50,
                                      &scan.workspace, &expected, &err),
                       &err);
-            assert_ok(bsw_device_shard_scan(&on.engine, &on.shard, &there, 1, QUERIES - 1, NULL, 50,
-                                            &scan.workspace, &found, &err),
+            assert_ok(scan_shard(&on, &on.shard,
+                                 &(const struct bsw_query_range){&there, 1, QUERIES - 1}, NULL, 50,
+                                 &scan.workspace, &found),
                       &err);
             assert_same_lists(&expected, &found);
             bsw_candidate_lists_deinit(&expected);
@@ -178,8 +179,9 @@ UNIT_TEST(a_stage_stops_most_rows)
             scan.workspace.num_pairs = scan.workspace.num_stopped = 0;
             struct bsw_candidate_lists lists = {0};
             scan.workspace.scan = BSW_SCAN_PROGRESSIVE_PLANES;
-            assert_ok(bsw_device_shard_scan(&on.engine, &on.shard, &scan.batch, 0, QUERIES, NULL,
-                                            10, &scan.workspace, &lists, &err),
+            assert_ok(scan_shard(&on, &on.shard,
+                                 &(const struct bsw_query_range){&scan.batch, 0, QUERIES}, NULL, 10,
+                                 &scan.workspace, &lists),
                       &err);
             double share = (double)scan.workspace.num_stopped / (double)scan.workspace.num_pairs;
             assert_int_equal(scan.workspace.used, BSW_SCAN_PROGRESSIVE_MATRIX);
@@ -268,8 +270,9 @@ static void check_fault(const char *variable, const char *number, const char *te
     open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
     open_on_device(&scan, &with, &on);
     setenv(variable, number, 1);
-    assert_int_equal(bsw_device_shard_scan(&on.engine, &on.shard, &scan.batch, 0, QUERIES, NULL, 10,
-                                           &scan.workspace, &lists, &err),
+    assert_int_equal(scan_shard(&on, &on.shard,
+                                &(const struct bsw_query_range){&scan.batch, 0, QUERIES}, NULL, 10,
+                                &scan.workspace, &lists),
                      BSW_ERROR_IO);
     if (!strstr(err.message, text)) fail_msg("%s", err.message);
     assert_int_equal(strncmp(err.message, "emulated:0: ", 12), 0);
@@ -418,8 +421,11 @@ static void check_span(const char *source, int codec, const struct device_case *
     what.source = path_of(source);
     open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
     open_span(&what, &scan, with, &on);
-    const struct bsw_query_range queries = {&scan.batch, 1, QUERIES - 1};
-    const struct bsw_device_span span = {on.pointers, SPAN_SHARDS};
+    const struct bsw_device_task task = {.maker = &bsw_device_whole,
+                                         .span = {on.pointers, SPAN_SHARDS},
+                                         .queries = {&scan.batch, 1, QUERIES - 1},
+                                         .keep = with->keep,
+                                         .workspace = &scan.workspace};
     int is_short = strcmp(source, "equal.fbin") == 0, is_streamed = with->memory > 0;
     for (int kind = BSW_SCAN_PLANES; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {
         const struct bsw_scan_counts before = on.engine.counts, *now = &on.engine.counts;
@@ -429,9 +435,7 @@ static void check_span(const char *source, int codec, const struct device_case *
         assert_ok(bsw_shard_scan(&scan.host, &scan.batch, 1, QUERIES - 1, NULL, with->keep,
                                  &scan.workspace, &expected, &err),
                   &err);
-        assert_ok(bsw_device_span_scan(&on.engine, &span, &queries, NULL, with->keep,
-                                       &scan.workspace, NULL, &found, &err),
-                  &err);
+        assert_ok(bsw_device_scan(&on.engine, &task, &found, NULL, &err), &err);
         assert_same_lists(&expected, &found);
         assert_int_equal(now->copied_bytes > before.copied_bytes, is_streamed);
         if (is_staged) continue;

@@ -232,14 +232,15 @@ static void check_scan(const struct made *made, const struct bsw_resident_shard 
     const struct bsw_query_range range = {&made->batch, 0, NUM_QUERIES};
     for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         struct bsw_scan_workspace workspace;
-        struct bsw_list_scan_scratch scratch = {0};
+        struct bsw_list_groups groups = {0};
+        uint64_t num_pairs = 0;
         struct bsw_candidate_lists lists = {0};
         bsw_scan_workspace_init(&workspace, (enum bsw_cpu_level)level, 2);
         workspace.host.tables.most_bytes = most_bytes;
         for (size_t turn = 0; turn < 4; turn++) {
             const struct answers *expected = &answers[turn % 2];
-            assert_ok(bsw_list_scan(shards[turn % 2], &made->choice, &range, 0, NULL, KEEP,
-                                    &scratch, &workspace, &lists, &err),
+            assert_ok(bsw_list_scan(shards[turn % 2], &made->choice, &range, 0, NULL, KEEP, &groups,
+                                    &workspace, &num_pairs, &lists, &err),
                       &err);
             for (size_t q = 0; q < NUM_QUERIES; q++) {
                 size_t count;
@@ -250,7 +251,7 @@ static void check_scan(const struct made *made, const struct bsw_resident_shard 
         }
         check_kept(made, shards, &workspace.host.tables);
         bsw_candidate_lists_deinit(&lists);
-        bsw_list_scan_scratch_deinit(&scratch);
+        bsw_list_groups_deinit(&groups);
         bsw_scan_workspace_deinit(&workspace);
     }
 }

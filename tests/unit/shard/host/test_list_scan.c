@@ -384,9 +384,9 @@ static void check_answer(const struct answer *answer, const struct bsw_candidate
     }
 }
 
-// On every level, with 1 and 3 threads; scratch is the same for all of them.
+// On every level, with 1 and 3 threads; the groups are the same for all of them.
 static void check_scan(const struct made *made, const struct asked *asked,
-                       struct bsw_list_scan_scratch *scratch)
+                       struct bsw_list_groups *groups)
 {
     struct answer answer = find_answer(made, asked);
     struct bsw_candidate_lists lists = {0};
@@ -394,9 +394,11 @@ static void check_scan(const struct made *made, const struct asked *asked,
     for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         for (int threads = 1; threads <= 3; threads += 2) {
             struct bsw_scan_workspace workspace;
+            uint64_t num_pairs = 0;
             bsw_scan_workspace_init(&workspace, (enum bsw_cpu_level)level, threads);
             assert_ok(bsw_list_scan(&made->shard, asked->choice, &range, asked->scan_dims,
-                                    asked->limits, asked->keep, scratch, &workspace, &lists, &err),
+                                    asked->limits, asked->keep, groups, &workspace, &num_pairs,
+                                    &lists, &err),
                       &err);
             assert_int_equal(lists.num_queries, asked->num_queries);
             check_answer(&answer, &lists);
@@ -414,7 +416,7 @@ static void check_batches(const struct shard_kind *kind, uint32_t scan_dims, uin
 {
     static const size_t batches[] = {1, 3, 40}, keeps[] = {10, 1, 300};
     struct made made;
-    struct bsw_list_scan_scratch scratch = {0};
+    struct bsw_list_groups groups = {0};
     make(kind, scan_dims, &made);
     for (size_t i = 0; i < 3; i++) {
         struct bsw_list_choice choice;
@@ -423,14 +425,14 @@ static void check_batches(const struct shard_kind *kind, uint32_t scan_dims, uin
                               .keep = keeps[i],
                               .scan_dims = scan_dims};
         draw_choice(kind->num_lists, asked.num_queries, probe, BSW_NO_LIST, additions, &choice);
-        check_scan(&made, &asked, &scratch);
+        check_scan(&made, &asked, &groups);
         asked.choice = &choice;
-        check_scan(&made, &asked, &scratch);
+        check_scan(&made, &asked, &groups);
         asked.keep = i == 1 ? 100000 : 33; // more than there are rows
-        check_scan(&made, &asked, &scratch);
+        check_scan(&made, &asked, &groups);
         free_choice(&choice);
     }
-    bsw_list_scan_scratch_deinit(&scratch);
+    bsw_list_groups_deinit(&groups);
     unmake(&made);
 }
 
@@ -496,7 +498,7 @@ UNIT_TEST(limits_from_outside)
     for (int additions = NOTHING; additions <= HUGE_ONES; additions++) {
         struct made made;
         struct bsw_list_choice choice;
-        struct bsw_list_scan_scratch scratch = {0};
+        struct bsw_list_groups groups = {0};
         uint32_t limits[DISTINCT_QUERIES];
         make(&usual, 0, &made);
         draw_choice(usual.num_lists, DISTINCT_QUERIES, 6, BSW_NO_LIST,
@@ -509,12 +511,12 @@ UNIT_TEST(limits_from_outside)
         }
         struct asked asked = {
             .choice = &choice, .num_queries = DISTINCT_QUERIES, .keep = 20, .limits = limits};
-        check_scan(&made, &asked, &scratch);
+        check_scan(&made, &asked, &groups);
         asked.num_queries = choice.num_queries = 2;
         asked.keep = 1000;
-        check_scan(&made, &asked, &scratch);
+        check_scan(&made, &asked, &groups);
         free_choice(&choice);
-        bsw_list_scan_scratch_deinit(&scratch);
+        bsw_list_groups_deinit(&groups);
         unmake(&made);
     }
 }
@@ -531,16 +533,16 @@ UNIT_TEST(a_list_that_thousands_look_at)
     for (int additions = NOTHING; additions <= USUAL; additions += USUAL) {
         struct made made;
         struct bsw_list_choice choice;
-        struct bsw_list_scan_scratch scratch = {0};
+        struct bsw_list_groups groups = {0};
         struct asked asked = {.num_queries = MOST_BATCH - 13, .first_query = 13, .keep = 7};
         make(&kind, 0, &made);
-        if (additions == NOTHING) check_scan(&made, &asked, &scratch);
+        if (additions == NOTHING) check_scan(&made, &asked, &groups);
         draw_choice(kind.num_lists, asked.num_queries, 3, 2, (enum addition_kind)additions,
                     &choice);
         asked.choice = &choice;
-        check_scan(&made, &asked, &scratch);
+        check_scan(&made, &asked, &groups);
         free_choice(&choice);
-        bsw_list_scan_scratch_deinit(&scratch);
+        bsw_list_groups_deinit(&groups);
         unmake(&made);
         kind.segments = "20x1";
     }
@@ -551,10 +553,10 @@ UNIT_TEST(pairs_are_counted)
 {
     struct made made;
     struct bsw_list_choice choice;
-    struct bsw_list_scan_scratch scratch = {0};
+    struct bsw_list_groups groups = {0};
     struct bsw_scan_workspace workspace;
     struct bsw_candidate_lists lists = {0};
-    uint64_t pairs = 0, rows = 0;
+    uint64_t pairs = 0, rows = 0, num_pairs = 0;
     make(&usual, 0, &made);
     const struct bsw_query_range range = {&made.batch, 0, DISTINCT_QUERIES};
     draw_choice(usual.num_lists, DISTINCT_QUERIES, 6, BSW_NO_LIST, NOTHING, &choice);
@@ -565,23 +567,22 @@ UNIT_TEST(pairs_are_counted)
     }
     bsw_scan_workspace_init(&workspace, bsw_cpu_level_detect(), 3);
     for (uint64_t times = 1; times <= 2; times++) {
-        assert_ok(bsw_list_scan(&made.shard, &choice, &range, 0, NULL, 9, &scratch, &workspace,
-                                &lists, &err),
+        assert_ok(bsw_list_scan(&made.shard, &choice, &range, 0, NULL, 9, &groups, &workspace,
+                                &num_pairs, &lists, &err),
                   &err);
-        assert_int_equal(scratch.num_pairs, times * pairs);
-        assert_int_equal(scratch.num_rows, times * rows);
+        assert_int_equal(num_pairs, times * pairs);
         assert_int_equal(workspace.num_pairs, times * rows);
     }
     const struct bsw_resident_parts parts = bsw_resident_parts_of(&made.shard.shape, 0);
     assert_in_range(workspace.scanned_bytes, 1, 2 * 3 * bsw_resident_scan_bytes(&parts)); // 3 steps
     workspace.scanned_bytes = 0;
-    assert_ok(
-        bsw_list_scan(&made.shard, NULL, &range, 0, NULL, 9, &scratch, &workspace, &lists, &err),
-        &err);
+    assert_ok(bsw_list_scan(&made.shard, NULL, &range, 0, NULL, 9, &groups, &workspace, &num_pairs,
+                            &lists, &err),
+              &err);
     assert_int_equal(workspace.scanned_bytes, bsw_resident_scan_bytes(&parts));
     bsw_scan_workspace_deinit(&workspace);
     bsw_candidate_lists_deinit(&lists);
-    bsw_list_scan_scratch_deinit(&scratch);
+    bsw_list_groups_deinit(&groups);
     free_choice(&choice);
     unmake(&made);
 }
