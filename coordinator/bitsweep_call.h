@@ -46,7 +46,7 @@ struct bsw_library_call_needs {
     const struct bsw_error *err; // what call->err begins with; NULL: nothing
 };
 
-// Of settings that have all of these members.
+// For settings that have all of these members.
 #define BSW_CALL_NEEDS(asked, the_status, the_err)                                              \
     (struct bsw_library_call_needs)                                                             \
     {                                                                                           \

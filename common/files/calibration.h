@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What searches that look at some of an index's lists find: a table that was measured once, when
 // the index was made (coordinator/calibrate), and is kept in its manifest. A search that is asked
-// for a recall takes its settings from there (coordinator/search/recall_choice.h).
+// for a recall takes its settings from there (coordinator/search/search_settings.h).
 #ifndef BITSWEEP_COMMON_CALIBRATION_H
 #define BITSWEEP_COMMON_CALIBRATION_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of recalls of an index with lists: which share of the true neighbours a search finds
 // that looks at so many lists and refines so many candidates. Searches that are asked for a recall
-// are settled by it (coordinator/search/recall_choice.h).
+// are settled by it (coordinator/search/search_settings.h).
 //
 // Queries are rows of the corpus, each left out of its own answer, or a file of the user's. Rows
 // lie closer to their neighbours than queries do that are no rows; so of a row the nearest k are

@@ -50,7 +50,7 @@ struct bsw_search_options {
 struct bsw_search;
 
 // Where the answers of a search go, and what else is told on the way. A sink of answers alone
-// (coordinator/job/answer_sink.h) is one; result_sink.h is a file that can be resumed.
+// (coordinator/job/job_events.h) is one; result_journal.h has a file that can be resumed.
 //
 // All ranks give one, with the same functions. Apart from open, a sink of another rank than 0 is
 // not called. answers.take is necessary and gets those of the last pass of repeat, in order,
