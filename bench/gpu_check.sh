@@ -114,7 +114,7 @@ use_carried() {
 # build_all FOLDER ARCHITECTURES: none for those of the GPU that is here. The check for racecheck is for 9.0 alone.
 build_all() {
     build=$1
-    targets=(bitsweep bitsweep-bench bitsweep-run bitsweep_shared kernelcheck identity_data device_check_gpu
+    targets=(bitsweep bitsweep-bench bitsweep-run bitsweep_shared kernelcheck identity_data hostile_rows device_check_gpu
         library_device_gpu)
     configure=(cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DBITSWEEP_CUDA=ON
         -DBITSWEEP_MPI=AUTO "-DBITSWEEP_CUDA_ARCHITECTURES=$2")

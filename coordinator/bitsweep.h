@@ -56,6 +56,10 @@
  * The library prints nothing, never ends the process, catches no signals, and starts no MPI: a
  * program that does not use MPI needs no mpirun. To stop a long call use its progress function.
  *
+ * TUNING. Which kernels take a batch goes by the file that BITSWEEP_TUNING in the environment
+ * names, as for the program; answers never depend on it. It is read once, by the first call that
+ * works; if it is wrong, that is the error of all such calls.
+ *
  * SETTINGS. Fill a struct by its ..._defaults, change members, pass its address; NULL means the
  * defaults. Members called `size` are set there to what your compiler saw, so that a later library
  * that knows more members touches no more than there are: never set them yourself. (Other languages

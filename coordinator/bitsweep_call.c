@@ -12,6 +12,7 @@
 #include "common/net/message_kinds.h"
 #include "common/net/mpi_library.h"
 #include "coordinator/job/device_choice.h"
+#include "kernels/tuning/scan_tuning.h"
 #include "shard/codecs/codec.h"
 
 #define MOST_SETTINGS_BYTES 65536
@@ -41,6 +42,24 @@ static locale_t plain_locale;
 static void make_locale(void)
 {
     plain_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+// What BITSWEEP_TUNING names, read once: kernels look it up without a lock.
+static enum bsw_status tuning_status;
+static struct bsw_error tuning_error;
+
+static void read_tuning(void)
+{
+    tuning_error = (struct bsw_error){.rank = -1};
+    tuning_status = bsw_scan_tuning_read_named(&tuning_error);
+}
+
+static enum bsw_status take_tuning(struct bsw_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_tuning);
+    if (tuning_status != BSW_OK) *err = tuning_error;
+    return tuning_status;
 }
 
 // Where a fork allows no call, or none with these ranks, the call has none.
@@ -77,7 +96,8 @@ enum bsw_status bsw_library_call_begin(struct bsw_library_call *call,
     omp_set_num_threads(call->num_threads);
     call->locale_before = uselocale(plain_locale); // (locale_t)0, where there is none, changes none
     call->caller_before = bsw_caller_set(needs->progress ? &call->caller : NULL);
-    return status == BSW_OK ? needs->status : status;
+    if (status == BSW_OK) status = needs->status;
+    return status == BSW_OK && needs->works ? take_tuning(&call->err) : status;
 }
 
 int bsw_library_call_end(struct bsw_library_call *call, enum bsw_status status,

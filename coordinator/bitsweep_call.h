@@ -12,7 +12,7 @@
 #include "common/files/result_file.h"
 #include "common/job/progress.h"
 #include "common/net/transport.h"
-#include "common/rows/memory_rows.h"
+#include "common/rows/vectors.h"
 #include "coordinator/bitsweep.h"
 #include "coordinator/job/option_table.h"
 

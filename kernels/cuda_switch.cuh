@@ -66,6 +66,18 @@ __device__ __forceinline__ float half_to_float(uint16_t half)
 #endif
 }
 
+// The nearest half, ties to even; from 65520 on infinity.
+__device__ __forceinline__ uint16_t float_to_half(float value)
+{
+#if defined(__CUDACC__)
+    uint16_t half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
+    return half;
+#else
+    return emulation::float_to_half(value);
+#endif
+}
+
 // Two units off at most, for values of halves, which no scaling is needed for.
 __device__ __forceinline__ float reciprocal(float value)
 {
@@ -218,6 +230,25 @@ inline void load_matrices(unsigned (&out)[4], const void *row,
                           emulation::call_site site = emulation::call_site::here())
 {
     emulation::load_matrices(out, row, site);
+}
+#endif
+
+// d [16][8] f32 += a [16][16] f16 * b [16][8] f16, spread over a warp as above, halves where there
+// are two bytes. Products are exact; how their sum is rounded is the device's.
+#if defined(__CUDACC__)
+__device__ __forceinline__ void mma_f16(float (&d)[4], const unsigned (&a)[4],
+                                        const unsigned (&b)[2])
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+#else
+inline void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                    emulation::call_site site = emulation::call_site::here())
+{
+    emulation::mma_f16(d, a, b, site);
 }
 #endif
 

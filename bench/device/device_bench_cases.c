@@ -28,6 +28,15 @@
 // RBE's: 256 rows a thread, a queue of one row each, four GPUs.
 #define RBEGIR(bits) \
     FLOATS("64x2"), BY(PLANES), BATCH(bits, 1, 1000), .queue = {256, 1}, .num_parts = 4
+// Codec raw, 128 dimensions.
+#define BYTES(num)                                                               \
+    {                                                                            \
+        "raw-" #num, #num " queries over rows of bytes (raw), the kernel alone", \
+            device_bench_bytes,                                                  \
+        {                                                                        \
+            INTEGERS("128x8"), .queries = (num), .batch = (num)                  \
+        }                                                                        \
+    }
 
 const struct device_bench_case device_bench_cases[] = {
     {"agree",
@@ -189,6 +198,18 @@ const struct device_bench_case device_bench_cases[] = {
     {"refine", "exact values of random pairs, uint8", device_bench_refine, {INTEGERS("")}},
     {"exact-u8", "of all rows against 1000 queries, uint8", device_bench_exact_u8, {INTEGERS("")}},
     {"exact-float", "the same, float32", device_bench_exact_float, {INTEGERS("")}},
+    {"exact-screen",
+     "float32, screened by products of halves",
+     device_bench_exact_screen,
+     {INTEGERS("")}},
+    {"exact-hits",
+     "the same, one row in 1000 reaches a limit",
+     device_bench_exact_screen_hits,
+     {INTEGERS("")}},
+    BYTES(1),
+    BYTES(8),
+    BYTES(64),
+    BYTES(1000),
 };
 
 const size_t device_bench_num_cases = sizeof device_bench_cases / sizeof device_bench_cases[0];

@@ -12,14 +12,15 @@ packed_scripts=(bench/gpu_check.sh bench/gpu_check bench/gpu_identity.sh bench/g
     bench/known_reports.txt bench/peers/gpu_peers.py bench/peers/gpu_engines.py
     bench/peers/peer_engines.gnuplot tests/cluster/support.sh tests/cluster/check_device.sh
     tests/cluster/check_device_pq.sh tests/cluster/check_device_raw.sh tests/cluster/check_device_selective.sh
-    deploy/run.sh coordinator/bitsweep.h python/bitsweep python/bitsweep_program.py python/tests/test_device.py python/tests/package_case.py tests/data/sift20k_base.u8bin
+    tests/cluster/check_device_truth.sh deploy/run.sh coordinator/bitsweep.h python/bitsweep python/bitsweep_program.py
+    python/tests/test_device.py python/tests/package_case.py tests/data/sift20k_base.u8bin
     tests/data/sift20k_query.u8bin)
 basic_libraries='^(linux-vdso|ld-linux[a-z0-9-]*|libc|libm|libdl|libpthread|librt|libresolv|libutil|libcuda)[.-]'
 compiler_libraries='^(libgcc_s|libstdc\+\+)[.-]'
 network_libraries='lib(ucp|ucs|uct|fabric|psm2|psm_infinipath|ibverbs|efa|rdmacm|slurm|oshmem)' # other hosts, if at all
 
 packed_programs() {
-    local programs=(bitsweep bitsweep-bench bitsweep-run tests/kernelcheck tests/identity_data)
+    local programs=(bitsweep bitsweep-bench bitsweep-run tests/kernelcheck tests/identity_data tests/hostile_rows)
     if ((is_emulated)); then
         programs+=(tests/emulation/device_check tests/bitsweep_emulated tests/bitsweep_emulated-bench
             tests/library_device tests/libbitsweep_emulated.so tests/nccl_stand_in.so)

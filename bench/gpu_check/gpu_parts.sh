@@ -7,8 +7,8 @@
 # Parts of a hundred of a part's time; a step also has what those before it have left. The last of a part is the one
 # that takes whatever it gets.
 shares_of_building=(configure 6 build 50)
-shares_of_part1=(kernels 4 device 18 identity 18 memcheck 3 synccheck 3 product_codes 6 bytes 4 within_radii 6 graphs 3
-    bench 15 kernelcheck 5 racecheck 15)
+shares_of_part1=(kernels 4 device 18 identity 18 memcheck 3 synccheck 3 product_codes 6 bytes 4 within_radii 6 truth 5
+    graphs 3 bench 15 kernelcheck 5 racecheck 10)
 shares_of_part2=(library 5 ranks 16 rows_1e8 11 lists_1e7 13 tables 6 dims_768 8 lists_1e6 5 rows_1e9 36)
 shares_of_part3=(bench_lists 20 bench_codes 22 bench_rbegir 6 peers 30 cluster 12 bench_rest 10)
 # What results.md shows, in this order.
@@ -21,7 +21,7 @@ declare -A bench_cases=(
     [bench_lists]="lists-10k,lists-1k,lists-1,select-*,hits-*"
     [bench_codes]="saq-*,table-*,progressive"
     [bench_rbegir]="rbegir*"
-    [bench_rest]="lists-mma-*,lists-hopper-*,short-*,stream-*,encode-*,refine,exact-*")
+    [bench_rest]="lists-mma-*,lists-hopper-*,short-*,stream-*,encode-*,refine,exact-*,raw-*")
 
 choose_programs() {
     if ((is_emulated)); then
@@ -62,6 +62,7 @@ run_part1() {
         step product_codes bash "$root/tests/cluster/check_device_pq.sh" "${check_device[@]}" || true
         step bytes bash "$root/tests/cluster/check_device_raw.sh" "${check_device[@]}" || true
         step within_radii bash "$root/tests/cluster/check_device_selective.sh" "${check_device[@]}" || true
+        step truth bash "$root/tests/cluster/check_device_truth.sh" "${check_device[@]}" || true
     fi
     is_shown=1
     step graphs bash "$root/bench/gpu_graphs.sh" "$build/bitsweep" "${compared[@]}" || true

@@ -82,14 +82,14 @@ static inline int32_t bsw_score_to_integer(uint32_t score)
 
 // Exact values are ordered by 64 bits, of a float64 key that is neither -0 nor NaN. Integers up to
 // 2^53, so all sums of uint8 and int8 rows, are such keys as they are. 0 is below every key.
-static inline uint64_t bsw_exact_score(double key)
+BSW_HOST_DEVICE uint64_t bsw_exact_score(double key)
 {
     uint64_t bits;
     memcpy(&bits, &key, sizeof bits);
     return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
 }
 
-static inline double bsw_exact_score_to_key(uint64_t score)
+BSW_HOST_DEVICE double bsw_exact_score_to_key(uint64_t score)
 {
     uint64_t bits = score >> 63 ? score & ~(UINT64_C(1) << 63) : ~score;
     double key;

@@ -131,7 +131,7 @@ struct bsw_manifest_lists {
 
 // What searches that look at some of an index's lists find: a table that was measured once, when
 // the index was made (coordinator/calibrate), and is kept in its manifest. A search that is asked
-// for a recall takes its settings from there (coordinator/search/recall_choice.h).
+// for a recall takes its settings from there (coordinator/search/search_settings.h).
 #define BSW_MAX_CALIBRATION_ENTRIES 1024
 
 struct bsw_calibration_entry {

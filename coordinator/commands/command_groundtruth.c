@@ -65,6 +65,12 @@ static void report(const struct bsw_transport *transport, const struct groundtru
     bsw_fact_integer(&f, "resumed_rows", s->num_resumed_rows, NULL);
     bsw_fact_integer(&f, "dropped_rows", s->num_dropped_rows,
                      s->num_dropped_rows > 0 ? "dropped rows: %d\n" : NULL);
+    bsw_fact_integer(&f, "screened_pairs", s->num_screened,
+                     s->num_screened > 0 ? "%d pairs screened, " : NULL);
+    bsw_fact_integer(&f, "surviving_pairs", s->num_survivors,
+                     s->num_screened > 0 ? "%d survived, " : NULL);
+    bsw_fact_integer(&f, "screen_overflows", s->num_screen_overflows,
+                     s->num_screened > 0 ? "%d scans had too many\n" : NULL);
     bsw_fact_text(&f, "device", s->device, NULL);
     bsw_fact_integer(&f, "ranks", (uint64_t)transport->num_ranks, NULL);
     bsw_fact_integer(&f, "threads", o->common.threads, NULL);

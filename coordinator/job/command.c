@@ -68,9 +68,8 @@ static enum bsw_status pin_threads(const struct bsw_transport *transport,
 // What kernels run, and what they are tuned by.
 static enum bsw_status choose_level(struct bsw_common_options *common, struct bsw_error *err)
 {
-    const char *tuning = getenv("BITSWEEP_TUNING");
     BSW_TRY(bsw_cpu_level_parse(common->level_text, &common->level, err));
-    return tuning && *tuning ? bsw_scan_tuning_read(tuning, err) : BSW_OK;
+    return bsw_scan_tuning_read_named(err);
 }
 
 // Hosts differ, so one rank may fail alone. The thread of the heartbeats is not pinned.

@@ -276,6 +276,16 @@ static enum bsw_status add_up(struct truth_job *job, uint32_t kind, const char *
     return bsw_transport_agree(job->transport, status, err);
 }
 
+static enum bsw_status add_up_screened(struct truth_job *job, struct bsw_error *err)
+{
+    struct bsw_truth_stats *stats = &job->stats;
+    uint64_t *numbers[] = {&stats->num_screened, &stats->num_survivors,
+                           &stats->num_screen_overflows};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        BSW_TRY(add_up(job, BSW_MESSAGE_SCREENED_PAIRS, "screened pairs", numbers[i], err));
+    return BSW_OK;
+}
+
 // Opens the journal of a run on CPUs that writes to a file. Ends with an agreement.
 static enum bsw_status open_journal(struct truth_job *job, struct bsw_error *err)
 {
@@ -341,6 +351,7 @@ static enum bsw_status run(struct truth_job *job, struct bsw_error *err)
     job->stats.seconds = bsw_clock_seconds() - started;
     BSW_TRY(
         add_up(job, BSW_MESSAGE_DROPPED_ROWS, "dropped rows", &job->stats.num_dropped_rows, err));
+    BSW_TRY(add_up_screened(job, err));
     status = transport->rank == 0 ? check_k(job, err) : BSW_OK;
     // As many rows are dropped next time: nothing to go on with.
     if (status != BSW_OK && out) bsw_truth_journals_remove(out, NULL);

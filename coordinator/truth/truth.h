@@ -47,7 +47,10 @@ struct bsw_truth_stats {
     uint64_t num_rows, num_queries, num_resumed_rows, num_dropped_rows;
     uint32_t dims;
     enum bsw_metric metric;
-    int is_integer;        // exact in int32, else in float64
+    int is_integer; // exact in int32, else in float64
+    // Pairs of row and query that a GPU screened (kernels/gpu_screen), those of them that got an
+    // exact value, and scans that gave all their pairs one, as too many survived.
+    uint64_t num_screened, num_survivors, num_screen_overflows;
     const char *device;    // kind, "cpu" without one
     uint64_t block_rows;   // of this rank
     uint64_t memory_bytes; // of a CPU: queries, lists and blocks

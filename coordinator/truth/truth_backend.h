@@ -33,7 +33,8 @@ struct bsw_truth_backend {
     uint64_t (*total)(const void *state, uint64_t num_rows);
     // All queries, merged group by group; called by all ranks, which agree on every error.
     enum bsw_status (*run)(void *state, const struct bsw_truth_pass *pass, struct bsw_error *err);
-    // Sets num_dropped_rows, of this rank, is_integer and on a CPU memory_bytes.
+    // Sets num_dropped_rows and what was screened, of this rank, is_integer and on a CPU
+    // memory_bytes.
     void (*tell)(const void *state, struct bsw_truth_stats *out);
 };
 

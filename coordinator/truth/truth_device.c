@@ -223,7 +223,11 @@ static enum bsw_status run_device(void *state, const struct bsw_truth_pass *pass
 static void tell(const void *state, struct bsw_truth_stats *out)
 {
     const struct truth_device *job = state;
+    const struct bsw_screen_figures *screened = &job->neighbours.screen.figures;
     out->num_dropped_rows = job->dropped_rows;
+    out->num_screened = screened->pairs;
+    out->num_survivors = screened->survivors;
+    out->num_screen_overflows = screened->overflows;
     out->is_integer = job->is_integer;
 }
 

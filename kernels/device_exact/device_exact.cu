@@ -28,10 +28,11 @@ struct exact_arguments {
     bsw_device_part part;
     bsw_device_vectors queries;
     bsw_device_exact_lists lists;
+    bsw_device_exact_gate gate;
     exact_shape shape;
 };
 
-DEVICE_POINTERS(exact_arguments, a.rows, a.raw, a.queries, a.lists)
+DEVICE_POINTERS(exact_arguments, a.rows, a.raw, a.queries, a.lists, a.gate.num)
 
 // sums[r * tile_queries + q]: this lane's of row r and query q. Queries beyond the last are read as
 // the last, and dropped later.
@@ -112,6 +113,7 @@ __global__ void __launch_bounds__(exact_threads)
     scan_exact(const __grid_constant__ exact_arguments a)
 {
     const uint32_t lane = threadIdx.x % warp_rows, warp = threadIdx.x / warp_rows;
+    if (a.gate.num && *a.gate.num <= a.gate.most) return;
     const uint32_t bundle = a.part.first + blockIdx.x / a.shape.parts * a.part.step;
     const uint32_t first_place = bundle * warp_rows + warp / query_warps * tile_rows;
     const T *rows =
@@ -142,12 +144,13 @@ void (*const exact_kernels[][2])(exact_arguments) = {
 } // namespace
 } // namespace bsw
 
-extern "C" int bsw_device_exact_scan(enum bsw_metric metric,
-                                     const struct bsw_device_exact_rows *rows,
-                                     const struct bsw_device_raw_rows *raw,
-                                     const struct bsw_device_part *part,
-                                     const struct bsw_device_vectors *queries,
-                                     const struct bsw_device_exact_lists *lists, bsw_stream stream)
+extern "C" int bsw_device_exact_scan_if(enum bsw_metric metric,
+                                        const struct bsw_device_exact_rows *rows,
+                                        const struct bsw_device_raw_rows *raw,
+                                        const struct bsw_device_part *part,
+                                        const struct bsw_device_vectors *queries,
+                                        const struct bsw_device_exact_lists *lists,
+                                        const struct bsw_device_exact_gate *gate, bsw_stream stream)
 {
     using namespace bsw;
     if (!is_valid_exact(*rows, *part, raw->dims, *lists) || raw->type > BSW_VECTOR_INT8 ||
@@ -155,11 +158,22 @@ extern "C" int bsw_device_exact_scan(enum bsw_metric metric,
         queries->num_queries > INT32_MAX)
         return cudaErrorInvalidValue;
     if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
-    exact_arguments a = {metric, *rows, *raw, *part, *queries, *lists, {0, 0}};
+    exact_arguments a = {metric, *rows, *raw, *part, *queries, *lists, *gate, {0, 0}};
     uint32_t blocks = 0;
     cudaError_t error = plan_exact(*part, queries->num_queries, 1, step_queries, exact_busy_blocks,
                                    &a.shape, &blocks);
     if (error) return error;
     return launch({dim3(blocks), dim3(exact_threads), 0, stream},
                   exact_kernels[raw->type][metric == BSW_METRIC_L2], a);
+}
+
+extern "C" int bsw_device_exact_scan(enum bsw_metric metric,
+                                     const struct bsw_device_exact_rows *rows,
+                                     const struct bsw_device_raw_rows *raw,
+                                     const struct bsw_device_part *part,
+                                     const struct bsw_device_vectors *queries,
+                                     const struct bsw_device_exact_lists *lists, bsw_stream stream)
+{
+    const bsw_device_exact_gate none = {nullptr, 0};
+    return bsw_device_exact_scan_if(metric, rows, raw, part, queries, lists, &none, stream);
 }

@@ -90,6 +90,18 @@ bsw_device_exact_scan(enum bsw_metric metric, const struct bsw_device_exact_rows
                       const struct bsw_device_vectors *queries,
                       const struct bsw_device_exact_lists *lists, bsw_stream stream);
 
+// The same, or nothing unless *num, in device memory, is above `most` when it begins.
+struct bsw_device_exact_gate {
+    const uint64_t *num; // NULL: it is
+    uint64_t most;
+};
+BSW_DEVICE_CALL int
+bsw_device_exact_scan_if(enum bsw_metric metric, const struct bsw_device_exact_rows *rows,
+                         const struct bsw_device_raw_rows *raw, const struct bsw_device_part *part,
+                         const struct bsw_device_vectors *queries,
+                         const struct bsw_device_exact_lists *lists,
+                         const struct bsw_device_exact_gate *gate, bsw_stream stream);
+
 // What the sum of a pair (x*q, or for l2 (x - q)^2) needs besides the product of its bytes: product
 // (l2: -2 * product) plus both terms, as integers of 32 bits that may wrap on the way.
 struct bsw_device_packed_term {

@@ -21,6 +21,11 @@ __device__ __forceinline__ double load_number(const float *place)
     return __ldg(place);
 }
 
+__device__ __forceinline__ double load_number(const double *place)
+{
+    return __ldg(place);
+}
+
 __device__ __forceinline__ double load_number(const half_number *place)
 {
     return half_to_float(__ldg(&place->bits));

@@ -73,6 +73,7 @@ struct bsw_device_tuning {
     uint32_t list_items, all_list_items, sample_lists, sample_part;
     uint32_t has_levels; // limits by rank, where a pass is queued ahead
     struct bsw_level_costs level_costs;
+    uint32_t has_exact_screen; // ground truth of floats is screened first (kernels/gpu_screen)
 };
 
 // Rising by capability.

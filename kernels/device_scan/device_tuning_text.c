@@ -46,6 +46,11 @@ struct column {
         .name = #member, .offset = AT(member), .num_values = MOST_VALUES, .is_choices = 1, \
         .family = which, .what = "up to 8 kernels, each NAME or NAME:QUERIES, as " must_be \
     }
+#define SWITCH(text, member)                                                                    \
+    {                                                                                           \
+        .name = text, .offset = AT(member), .num_values = 1, .most = 1, .words = {"off", "on"}, \
+        .what = "on or off"                                                                     \
+    }
 
 _Static_assert(sizeof(enum bsw_device_list_kernel) == sizeof(uint32_t), "columns are 4 bytes");
 
@@ -77,27 +82,18 @@ static const struct column columns[] = {
     DIVISION("matrix_division", matrix),
     DIVISION("hopper_division", hopper),
     COUNT_OR_NEVER(progressive_from_dims, 1, 1, "a number >= 1, or -"),
-    {.name = "graphs",
-     .offset = AT(has_graphs),
-     .num_values = 1,
-     .most = 1,
-     .words = {"off", "on"},
-     .what = "on or off"},
+    SWITCH("graphs", has_graphs),
     COUNT(list_items, 1, 1 << 20, "1 to 1048576"),
     COUNT(all_list_items, 1, 1 << 30, "1 to 1073741824"),
     COUNT(sample_lists, 1, 1 << 16, "1 to 65536"),
     COUNT(sample_part, 1, 1 << 16, "1 to 65536"),
-    {.name = "levels",
-     .offset = AT(has_levels),
-     .num_values = 1,
-     .most = 1,
-     .words = {"off", "on"},
-     .what = "on or off"},
+    SWITCH("levels", has_levels),
     {.name = "level_costs",
      .offset = AT(level_costs),
      .num_values = 5,
      .most = NEVER - 1,
      .what = "LEVEL_NS,DENSE_PS,SPARSE_PS,ROW_FS,PRODUCT_FS, each >= 0"},
+    SWITCH("exact_screen", has_exact_screen),
 };
 #define NUM_COLUMNS (sizeof columns / sizeof columns[0])
 #define ALL_COLUMNS ((1u << NUM_COLUMNS) - 1)

@@ -45,6 +45,25 @@
 // A step rounded by a share of e to what a half holds adds e (1 + p); rows out of its range have
 // scale 0, x^ = 0 and p = 1.
 //
+// Halves. A GPU multiplies halves by matrix units (kernels/gpu_screen). X = 2^e x and Q = U q are
+// rounded to halves X^ and Q^, with powers of two 2^e and U that bring the largest number of each
+// into [2^13, 2^14), or as near as floats come; p = |X - X^| / |X|, r = |Q - Q^| / |Q|. Products of
+// halves are exact and no less than 2^-48, so nothing underflows, and sums stay below 2^44. A
+// device may make a step of 16 dimensions four of 4, and cut the five addends of each, and their
+// sum, to 23 bits below the largest addend's exponent: it loses 24 * 2^-23 a step of the largest
+// addend, which is no more than T = sum |X^_i Q^_i| and what was lost before. D padded dims are
+// D / 16 steps, so
+//     |s - X^.Q^| <= 3.1 D u T <= G |X^||Q^|,   G = 3.1 D u,
+// as D <= 2^16 loses less than T / 64. With |X^| <= (1 + p)|X| and |Q^| <= (1 + r)|Q|
+//     |s - X.Q| <= h |X||Q|,   h = (1 + p)(1 + G)(1 + r) - 1:  f with p + (1 + p) G in place of p.
+// What is compared is fma(b, w, fl(s m)) >= L: m = 2^-e (cosine: fl(2^-e / |x|)), b the bias as for
+// codes, w = U for l2 and fl(U |q|) else, L the limit times w, rounded down. That is the comparison
+// of codes times w > 0. Roundings of m, s m, w and the sum are 5 u |X||Q| 2^-e at most, for l2,
+// where only the sum is rounded, u U (1.1 |x||q| + 0.6 |x|^2): c = 64 u does. s m and the sum may
+// underflow, by less than 2^-148, which L is lowered by. A bias that is infinite lets its row pass;
+// one that is no number keeps it out, which is for rows that are masked. Where r is above 2^-10
+// (the query's largest number is subnormal, or nearly) L is -infinity.
+//
 // Biases are rounded up to float32 and limits down; of codes a bias beyond float32 (p = 1 and a
 // large |x|) becomes infinite, and its row passes. Data far from the origin, or of tiny numbers,
 // makes the margin large against the distances: more rows get an exact value then, none is lost.
@@ -68,18 +87,18 @@ static inline double bsw_screen_share(size_t dims)
 {
     return 1.01 * ((double)dims + 8.0) * 0x1p-24;
 }
-static inline double bsw_screen_underflow(size_t dims)
+BSW_HOST_DEVICE double bsw_screen_underflow(size_t dims)
 {
     return (double)dims * 0x1p-148;
 }
 
 // The smallest float >= x, the largest <= x; beyond the largest float infinity.
-static inline float bsw_round_up(double x)
+BSW_HOST_DEVICE float bsw_round_up(double x)
 {
     float f = (float)x;
     return (double)f < x ? nextafterf(f, INFINITY) : f;
 }
-static inline float bsw_round_down(double x)
+BSW_HOST_DEVICE float bsw_round_down(double x)
 {
     return -bsw_round_up(-x);
 }
@@ -97,8 +116,8 @@ static inline double bsw_screen_query_scale(enum bsw_metric metric, double squar
 }
 
 // share: bsw_screen_share, or what the row's code adds to bsw_screen_code_share.
-static inline float bsw_screen_row_bias(enum bsw_metric metric, double squared_norm, double share,
-                                        size_t dims)
+BSW_HOST_DEVICE float bsw_screen_row_bias(enum bsw_metric metric, double squared_norm, double share,
+                                          size_t dims)
 {
     double t = bsw_screen_underflow(dims);
     if (metric == BSW_METRIC_COSINE) return bsw_round_up(share);
@@ -107,8 +126,8 @@ static inline float bsw_screen_row_bias(enum bsw_metric metric, double squared_n
 }
 
 // The limit of a query whose list takes exact scores (common/codes/metric.h) from `score` on.
-static inline float bsw_screen_limit(enum bsw_metric metric, double squared_norm, double share,
-                                     uint64_t score)
+BSW_HOST_DEVICE float bsw_screen_limit(enum bsw_metric metric, double squared_norm, double share,
+                                       uint64_t score)
 {
     if (score <= bsw_exact_score(-INFINITY)) return -INFINITY;
     if (score > bsw_exact_score(INFINITY)) return INFINITY;
@@ -157,11 +176,77 @@ static inline uint16_t bsw_screen_code_scale(double step, double unit, double *e
 }
 
 // f, and what it adds to the share of a row's bias; F for l2.
-static inline double bsw_screen_code_share(enum bsw_metric metric, double row_error,
-                                           double query_error, double balance)
+BSW_HOST_DEVICE double bsw_screen_code_share(enum bsw_metric metric, double row_error,
+                                             double query_error, double balance)
 {
     double f = row_error + (1.0 + row_error) * query_error;
     return BSW_SCREEN_CODE_SHARE + (metric == BSW_METRIC_L2 ? f * f / balance : f);
+}
+
+// ---- halves ----
+
+// The exponent that a largest number gets, 2^-126 .. 2^126 the factors that do it.
+#define BSW_SCREEN_HALF_EXPONENT 13
+// r of queries that are screened.
+#define BSW_SCREEN_HALF_QUERY_ERROR 0x1p-10
+
+// e, of the bits of the largest |x| of a vector.
+BSW_HOST_DEVICE int bsw_screen_half_exponent(uint32_t largest_bits)
+{
+    if (largest_bits == 0) return 0;
+    int e = BSW_SCREEN_HALF_EXPONENT + 127 - (int)(largest_bits >> 23);
+    return e > 126 ? 126 : e < -126 ? -126 : e;
+}
+
+// p or r, of a float32 sum of squared errors in lanes and tree (off by less than 2^-11 of itself
+// and what may underflow) and the squared norm. exponent: e.
+BSW_HOST_DEVICE double bsw_screen_half_error(float squared_error, double squared_norm, int exponent)
+{
+    if (squared_norm == 0.0) return 0.0;
+    double root = sqrt((double)squared_error) * (1.0 + 0x1p-10);
+    return root / (sqrt(squared_norm) * ldexp(1.0, exponent)) + 0x1p-40;
+}
+
+// G, of padded dims.
+BSW_HOST_DEVICE double bsw_screen_half_sum(size_t padded_dims)
+{
+    return 3.1 * (double)padded_dims * 0x1p-24;
+}
+
+// F for l2: about h of the worst query and a row whose p is what it is for most. is_rounded: rows
+// are not all halves as they are.
+BSW_HOST_DEVICE double bsw_screen_half_balance(double query_error, size_t padded_dims,
+                                               int is_rounded)
+{
+    double least = is_rounded ? 0x1p-12 : 0.0, twice = 2.0 * query_error;
+    return bsw_screen_half_sum(padded_dims) + (twice > least ? twice : least);
+}
+
+// b.
+BSW_HOST_DEVICE float bsw_screen_half_bias(enum bsw_metric metric, double squared_norm,
+                                           double row_error, double query_error, double balance,
+                                           size_t padded_dims)
+{
+    double error = row_error + (1.0 + row_error) * bsw_screen_half_sum(padded_dims);
+    double share = bsw_screen_code_share(metric, error, query_error, balance);
+    return bsw_screen_row_bias(metric, squared_norm, share, padded_dims);
+}
+
+// w; unit: U.
+BSW_HOST_DEVICE float bsw_screen_half_weight(enum bsw_metric metric, double squared_norm,
+                                             double unit)
+{
+    if (metric == BSW_METRIC_L2 || squared_norm == 0.0) return (float)unit;
+    return (float)(unit * sqrt(squared_norm));
+}
+
+// L, of the score from which the list takes rows; weight: w.
+BSW_HOST_DEVICE float bsw_screen_half_limit(enum bsw_metric metric, double squared_norm,
+                                            double balance, float weight, uint64_t score)
+{
+    double share = BSW_SCREEN_CODE_SHARE + balance;
+    float limit = bsw_screen_limit(metric, squared_norm, share, score);
+    return bsw_round_down((double)limit * (double)weight - 0x1p-147);
 }
 
 #endif

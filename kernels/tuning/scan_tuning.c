@@ -59,6 +59,12 @@ enum bsw_status bsw_scan_tuning_read(const char *path, struct bsw_error *err)
     return status;
 }
 
+enum bsw_status bsw_scan_tuning_read_named(struct bsw_error *err)
+{
+    const char *path = getenv("BITSWEEP_TUNING");
+    return path && *path ? bsw_scan_tuning_read(path, err) : BSW_OK;
+}
+
 // ---- looking up ----
 
 // How well a table of a level serves a CPU: 3 it is of the same, 2 of its vendor, 1 of another.

@@ -53,6 +53,8 @@ enum bsw_status bsw_scan_tuning_parse(const char *name, const char *text,
 
 // Takes a user's file, GPUs' rows included, for all calls that follow. Before other threads ask.
 enum bsw_status bsw_scan_tuning_read(const char *path, struct bsw_error *err);
+// The file that BITSWEEP_TUNING in the environment names, if it does.
+enum bsw_status bsw_scan_tuning_read_named(struct bsw_error *err);
 
 // What the tables have for this CPU, and for the numbers of bits and of dims nearest to the
 // layout's, by ratio. Thread-safe.

@@ -6,6 +6,7 @@
 
 #include "common/base/memory.h"
 #include "common/codes/code_layout.h"
+#include "kernels/device_scan/device_tuning.h"
 
 // Alignment of every array: what cudaMalloc gives.
 #define ALIGNMENT ((size_t)256)
@@ -16,10 +17,13 @@
 #define LEAST_ROOM    1024
 // Copies of this size run at full speed.
 #define MOST_BLOCK_BYTES ((size_t)64 << 20)
+// Screens are for limits that one row of so many reaches: an exact value by itself costs about ten
+// times what it costs where all rows get one.
+#define SCREENED_A_KEPT 16
 
 // ---- memory ----
 
-static void lay_out_queries(const struct bsw_device_neighbours *n, size_t num_queries,
+static void lay_out_queries(struct bsw_device_neighbours *n, size_t num_queries,
                             struct bsw_device_neighbours_layout *out)
 {
     size_t dims = n->needs.dims, total = 0;
@@ -29,6 +33,7 @@ static void lay_out_queries(const struct bsw_device_neighbours *n, size_t num_qu
     out->norms = bsw_place_array(num_queries * sizeof(double), ALIGNMENT, &total);
     out->numbers =
         bsw_place_array(num_queries * dims * (is_integer ? 1 : sizeof(double)), ALIGNMENT, &total);
+    bsw_device_screen_lay_out_upload(&n->screen, &total);
     out->upload_bytes = total;
     out->packed = bsw_place_array(
         is_integer ? num_queries * bsw_device_packed_dims((uint32_t)dims) : 0, ALIGNMENT, &total);
@@ -36,10 +41,11 @@ static void lay_out_queries(const struct bsw_device_neighbours *n, size_t num_qu
         is_integer ? num_queries * sizeof(struct bsw_device_packed_term) : 0, ALIGNMENT, &total);
     out->scores = bsw_place_array(num_queries * n->capacity * sizeof(uint64_t), ALIGNMENT, &total);
     out->rows = bsw_place_array(num_queries * n->capacity * sizeof(uint32_t), ALIGNMENT, &total);
+    bsw_device_screen_lay_out_queries(&n->screen, num_queries, num_queries * n->capacity, &total);
     out->bytes = total;
 }
 
-static void lay_out_block(const struct bsw_device_neighbours *n, size_t num_rows,
+static void lay_out_block(struct bsw_device_neighbours *n, size_t num_rows,
                           struct bsw_device_row_block_layout *out)
 {
     size_t total = 0;
@@ -52,6 +58,7 @@ static void lay_out_block(const struct bsw_device_neighbours *n, size_t num_rows
     out->terms =
         bsw_place_array(n->needs.is_integer ? num_rows * sizeof(struct bsw_device_packed_term) : 0,
                         ALIGNMENT, &total);
+    bsw_device_screen_lay_out_block(&n->screen, num_rows, &total);
     out->bytes = total;
 }
 
@@ -110,6 +117,7 @@ static enum bsw_status allocate(struct bsw_device_neighbours *n, struct bsw_erro
     BSW_TRY(bsw_device_allocate_host(device, n->group_queries * sizeof(uint32_t), "counts",
                                      &n->fetched, err));
     BSW_TRY(bsw_device_blocks_open(device, BSW_DEVICE_BLOCK_BYTES, &n->transfer, err));
+    BSW_TRY(bsw_device_screen_open(&n->screen, device, err));
     for (int i = 0; i < 2; i++) {
         struct bsw_device_row_slot *slot = &n->slots[i];
         BSW_TRY(bsw_device_allocate(device, n->block_at.bytes, "block", &n->blocks[i], err));
@@ -124,6 +132,15 @@ static enum bsw_status allocate(struct bsw_device_neighbours *n, struct bsw_erro
     return BSW_OK;
 }
 
+static struct bsw_device_screen choose_screen(const struct bsw_device_neighbours_needs *needs)
+{
+    return (struct bsw_device_screen){.is_on = !needs->is_integer && needs->dims <= BSW_MAX_DIMS &&
+                                               bsw_device_tuning_current()->has_exact_screen,
+                                      .metric = needs->metric,
+                                      .dims = needs->dims,
+                                      .padded_dims = bsw_half_padded_dims(needs->dims)};
+}
+
 enum bsw_status bsw_device_neighbours_open(bsw_device *device,
                                            const struct bsw_device_neighbours_needs *needs,
                                            struct bsw_device_neighbours *out, struct bsw_error *err)
@@ -135,6 +152,7 @@ enum bsw_status bsw_device_neighbours_open(bsw_device *device,
                                               needs->dims * bsw_vector_type_bytes(needs->type)};
     if (needs->num_rows == 0) return BSW_OK;
     if (out->needs.keep > needs->num_rows) out->needs.keep = needs->num_rows;
+    out->screen = choose_screen(needs);
     enum bsw_status status = bsw_device_free_bytes(device, &free_bytes, err);
     if (status == BSW_OK) status = share_memory(out, free_bytes, err);
     if (status == BSW_OK) status = allocate(out, err);
@@ -149,6 +167,7 @@ void bsw_device_neighbours_close(struct bsw_device_neighbours *n)
     bsw_device_free_host(n->device, &n->staging);
     bsw_device_free_host(n->device, &n->fetched);
     bsw_device_blocks_close(&n->transfer);
+    bsw_device_screen_close(&n->screen, n->device);
     for (int i = 0; i < 2; i++) {
         bsw_device_free(n->device, &n->blocks[i]);
         bsw_device_free_host(n->device, &n->slots[i].raw);
@@ -181,6 +200,30 @@ static void put_numbers(const struct bsw_device_neighbours *n,
     for (size_t i = 0; i < numbers; i++) to[i] = (unsigned char)queries->integers[at + i];
 }
 
+static struct bsw_device_vectors vectors_of(const struct bsw_device_neighbours *n,
+                                            size_t num_queries)
+{
+    const unsigned char *memory = n->queries.data;
+    return (struct bsw_device_vectors){
+        .num_queries = (uint32_t)num_queries,
+        .numbers = (const double *)(const void *)(memory + n->at.numbers),
+        .norms = (const double *)(const void *)(memory + n->at.norms)};
+}
+
+static enum bsw_status pack_queries(struct bsw_device_neighbours *n, size_t count,
+                                    struct bsw_error *err)
+{
+    unsigned char *memory = n->queries.data;
+    const struct bsw_device_raw_rows raw = {.type = n->needs.type,
+                                            .dims = n->needs.dims,
+                                            .num_rows = (uint32_t)count,
+                                            .numbers = memory + n->at.numbers};
+    int code = bsw_device_pack(n->needs.metric, &raw, 1, memory + n->at.packed,
+                               (struct bsw_device_packed_term *)(void *)(memory + n->at.terms),
+                               bsw_device_stream(n->device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(n->device, code, "queries", err);
+}
+
 // Queries, limits of 0 and empty lists to the device.
 static enum bsw_status send_queries(struct neighbours_group *group,
                                     const struct bsw_device_query_numbers *queries, size_t first,
@@ -191,17 +234,16 @@ static enum bsw_status send_queries(struct neighbours_group *group,
     memset(n->staging + n->at.limits, 0, count * sizeof(uint64_t));
     memset(n->staging + n->at.counts, 0, count * sizeof(uint32_t));
     put_numbers(n, queries, first, count);
+    if (n->screen.is_on)
+        memset(n->staging + n->screen.at.counts, 0, sizeof(struct bsw_screen_counts));
     BSW_TRY(
         bsw_device_upload(n->device, BSW_QUEUE_SCAN, memory, n->staging, n->at.upload_bytes, err));
-    if (!n->needs.is_integer) return BSW_OK;
-    const struct bsw_device_raw_rows raw = {.type = n->needs.type,
-                                            .dims = n->needs.dims,
-                                            .num_rows = (uint32_t)count,
-                                            .numbers = memory + n->at.numbers};
-    int code = bsw_device_pack(n->needs.metric, &raw, 1, memory + n->at.packed,
-                               (struct bsw_device_packed_term *)(void *)(memory + n->at.terms),
-                               bsw_device_stream(n->device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(n->device, code, "queries", err);
+    if (n->needs.is_integer) return pack_queries(n, count, err);
+    if (!n->screen.is_on) return BSW_OK;
+    const struct bsw_device_vectors vectors = vectors_of(n, count);
+    const struct bsw_device_screen_scan scan = {
+        .device = n->device, .memory = memory, .queries = &vectors};
+    return bsw_device_screen_put_queries(&n->screen, &scan, err);
 }
 
 static void begin_lists(struct neighbours_group *group, size_t num_queries, uint32_t *counts)
@@ -267,6 +309,16 @@ static struct bsw_device_raw_rows raw_of(const struct bsw_device_neighbours *n, 
                                         .numbers = n->blocks[i].data + n->block_at.raw};
 }
 
+static struct bsw_device_exact_rows exact_rows_of(const struct bsw_device_neighbours *n, size_t i)
+{
+    const unsigned char *memory = n->blocks[i].data;
+    return (struct bsw_device_exact_rows){
+        .num_bundles = (uint32_t)bsw_num_bundles(n->slots[i].count),
+        .first_row = (uint32_t)n->slots[i].first,
+        .norms = (const double *)(const void *)(memory + n->block_at.norms),
+        .masks = (const uint32_t *)(const void *)(memory + n->block_at.masks)};
+}
+
 // A block that has been read on its way to the device, and its norms on theirs back.
 static enum bsw_status send_block(struct bsw_device_neighbours *n, size_t i, struct bsw_error *err)
 {
@@ -302,49 +354,63 @@ static enum bsw_status judge_block(const struct neighbours_group *group, size_t 
     memset(slot->masks, 0, bytes);
     BSW_TRY(group->source->judge(group->source->context, slot->first, slot->count, slot->norms,
                                  slot->masks, err));
-    return bsw_device_upload(n->device, BSW_QUEUE_SCAN, n->blocks[i].data + n->block_at.masks,
-                             slot->masks, bytes, err);
+    BSW_TRY(bsw_device_upload(n->device, BSW_QUEUE_SCAN, n->blocks[i].data + n->block_at.masks,
+                              slot->masks, bytes, err));
+    if (!n->screen.is_on) return BSW_OK;
+    const struct bsw_device_exact_rows rows = exact_rows_of(n, i);
+    const struct bsw_device_raw_rows raw = raw_of(n, i);
+    const struct bsw_device_screen_scan scan = {.device = n->device,
+                                                .memory = n->queries.data,
+                                                .block = n->blocks[i].data,
+                                                .rows = &rows,
+                                                .raw = &raw};
+    return bsw_device_screen_put_block(&n->screen, &scan, err);
 }
 
 struct block_scan {
     struct bsw_device_neighbours *n;
     const struct bsw_device_exact_lists *lists;
+    const struct bsw_device_list_run *run;
     size_t i;
 };
+
+// Integers of one type.
+static int launch_integers(const struct block_scan *scan, const struct bsw_device_exact_rows *rows,
+                           const struct bsw_device_part *part)
+{
+    struct bsw_device_neighbours *n = scan->n;
+    unsigned char *block = n->blocks[scan->i].data, *memory = n->queries.data;
+    uint32_t padded = bsw_device_packed_dims(n->needs.dims);
+    const struct bsw_device_packed packed = {
+        padded, block + n->block_at.packed,
+        (const struct bsw_device_packed_term *)(void *)(block + n->block_at.terms)};
+    const struct bsw_device_packed queries = {
+        padded, memory + n->at.packed,
+        (const struct bsw_device_packed_term *)(void *)(memory + n->at.terms)};
+    return bsw_device_exact_integer_scan(n->needs.metric, rows, &packed, part, &queries,
+                                         (const double *)(void *)(memory + n->at.norms),
+                                         scan->lists, bsw_device_stream(n->device, BSW_QUEUE_SCAN));
+}
 
 static enum bsw_status launch_scan(void *context, const struct bsw_device_part *part,
                                    const struct bsw_device_lists *counted, struct bsw_error *err)
 {
     const struct block_scan *scan = context;
-    const struct bsw_device_exact_lists *lists = scan->lists;
     struct bsw_device_neighbours *n = scan->n;
-    const struct bsw_device_row_slot *slot = &n->slots[scan->i];
-    unsigned char *block = n->blocks[scan->i].data, *memory = n->queries.data;
-    const double *norms = (const double *)(void *)(memory + n->at.norms);
-    uint32_t padded = bsw_device_packed_dims(n->needs.dims);
-    bsw_stream stream = bsw_device_stream(n->device, BSW_QUEUE_SCAN);
-    int code;
+    const struct bsw_device_exact_rows rows = exact_rows_of(n, scan->i);
+    const struct bsw_device_raw_rows raw = raw_of(n, scan->i);
+    const struct bsw_device_vectors queries = vectors_of(n, scan->lists->num_queries);
+    const struct bsw_device_screen_scan screened = {
+        n->device, n->queries.data, n->blocks[scan->i].data, &rows, &raw, &queries};
     (void)counted; // the same counts
-    const struct bsw_device_exact_rows rows = {
-        .num_bundles = (uint32_t)bsw_num_bundles(slot->count),
-        .first_row = (uint32_t)slot->first,
-        .norms = (const double *)(void *)(block + n->block_at.norms),
-        .masks = (const uint32_t *)(void *)(block + n->block_at.masks)};
-    if (n->needs.is_integer) {
-        const struct bsw_device_packed packed = {
-            padded, block + n->block_at.packed,
-            (const struct bsw_device_packed_term *)(void *)(block + n->block_at.terms)};
-        const struct bsw_device_packed queries = {
-            padded, memory + n->at.packed,
-            (const struct bsw_device_packed_term *)(void *)(memory + n->at.terms)};
-        code = bsw_device_exact_integer_scan(n->needs.metric, &rows, &packed, part, &queries, norms,
-                                             lists, stream);
-    } else {
-        const struct bsw_device_raw_rows raw = raw_of(n, scan->i);
-        const struct bsw_device_vectors queries = {
-            lists->num_queries, (const double *)(void *)(memory + n->at.numbers), norms};
-        code = bsw_device_exact_scan(n->needs.metric, &rows, &raw, part, &queries, lists, stream);
-    }
+    if (n->screen.is_on && n->screen.takes_block &&
+        scan->run->seen / SCREENED_A_KEPT >= n->needs.keep)
+        return bsw_device_screen_run(&n->screen, &screened, part, scan->lists, err);
+    int code =
+        n->needs.is_integer
+            ? launch_integers(scan, &rows, part)
+            : bsw_device_exact_scan(n->needs.metric, &rows, &raw, part, &queries, scan->lists,
+                                    bsw_device_stream(n->device, BSW_QUEUE_SCAN));
     return bsw_device_launched(n->device, code, "scan", err);
 }
 
@@ -354,7 +420,7 @@ static enum bsw_status scan_and_read(struct neighbours_group *group, size_t i,
                                      struct bsw_error *err)
 {
     struct bsw_device_row_slot *slot = &group->n->slots[i], next = *slot;
-    struct block_scan scan = {group->n, &group->lists, i};
+    struct block_scan scan = {group->n, &group->lists, &group->run, i};
     size_t num_bundles = bsw_num_bundles(slot->count);
     enum bsw_status status = BSW_OK;
     ask_for_block(group, &next);
@@ -369,6 +435,8 @@ static enum bsw_status scan_and_read(struct neighbours_group *group, size_t i,
             read_part(group, &next, thread - 1, threads - 1);
     }
     *slot = next;
+    if (status == BSW_OK && group->n->screen.is_on)
+        bsw_device_screen_judge_block(&group->n->screen);
     return status;
 }
 
@@ -406,6 +474,7 @@ enum bsw_status bsw_device_neighbours_find(struct bsw_device_neighbours *n,
         enum bsw_status status = scan_rows(&group, err);
         n->num_overflows += group.run.num_overflows;
         BSW_TRY(status);
+        if (n->screen.is_on) bsw_device_screen_end_group(&n->screen);
         BSW_TRY(bsw_device_list_run_fetch_exact(&group.run, scores + done * n->needs.keep,
                                                 rows + done * n->needs.keep, err));
     }

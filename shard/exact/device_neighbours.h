@@ -4,7 +4,8 @@
 // Lists and queries stay on the device from the first block of rows to the last, and a list's limit
 // carries over from block to block (device_lists.h). Of rows there are two blocks on the device and
 // two in host memory: one block is scanned while the next is copied and the one after that is read.
-// What a row's norm says about it is known before it is scanned.
+// What a row's norm says about it is known before it is scanned. Where the device's tuning says so
+// (exact_screen), pairs of floats are screened before they get exact values (device_screen.h).
 #ifndef BITSWEEP_SHARD_DEVICE_NEIGHBOURS_H
 #define BITSWEEP_SHARD_DEVICE_NEIGHBOURS_H
 
@@ -14,6 +15,7 @@
 #include "common/device/device.h"
 #include "kernels/device_exact/device_exact.h"
 #include "shard/device/device_lists.h"
+#include "shard/exact/device_screen.h"
 
 struct bsw_device_neighbours_needs {
     enum bsw_metric metric;
@@ -50,7 +52,7 @@ struct bsw_device_query_numbers {
 // Offsets in bytes into one piece of memory, as in device_plan.h.
 struct bsw_device_neighbours_layout {
     size_t limits, counts, norms, numbers; // numbers: float64, or bytes as they are
-    size_t upload_bytes;                   // of those before
+    size_t upload_bytes;                   // of those before, and of the screen's counts
     size_t packed, terms, scores, rows, bytes;
 };
 struct bsw_device_row_block_layout {
@@ -77,6 +79,7 @@ struct bsw_device_neighbours {
     uint32_t *fetched;                 // host: [group_queries]
     struct bsw_device_blocks transfer; // lists on their way
     struct bsw_device_row_slot slots[2];
+    struct bsw_device_screen screen;
     uint64_t num_overflows;
 };
 

@@ -83,6 +83,7 @@ program tests/emulation/device_check "echo broken; exit 1"
 program tests/kernelcheck "exec sleep 100"
 program tests/bitsweep_emulated "exit 1"
 program tests/identity_data "exit 1"
+program tests/hostile_rows "exit 1"
 program tests/bitsweep_emulated-bench "echo measured"
 program bitsweep "exit 1"
 gpu_check 1 --emulated --build "$fake" --part 1 --minutes 0.1

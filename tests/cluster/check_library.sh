@@ -114,6 +114,17 @@ for small in "$folder/small" "$folder/project/with_shared" "$folder/project/with
     check "what it finds" grep -qx '10-recall@10 1.0000' "$folder/recall"
 done
 
+# A file of tuning is read as the program reads it; what is wrong in it is the error of a call.
+small_by() { # TUNING INDEX
+    BITSWEEP_TUNING=$folder/$1 "$folder/small" "$base" "$queries" "$folder/$2"
+}
+echo 'device 9.0 graphs=on' >"$folder/good.tuning"
+echo 'device 9.0 colour=red' >"$folder/bad.tuning"
+check "by a file of tuning" small_by good.tuning tuned.idx
+if small_by bad.tuning bad.idx >"$folder/said" 2>&1; then fail "a wrong file of tuning was not read"; fi
+check "what is wrong with it" grep -q "bad.tuning: line 1: no column 'colour'" "$folder/said"
+check "no index was begun" test ! -e "$folder/bad.idx"
+
 # ---- the program's answers and files ----
 
 cd "$folder"

@@ -87,6 +87,7 @@ int main(int argc, char **argv)
     check_merges();
     check_encoders();
     check_exact();
+    check_screens();
     check_bytes();
     printf("device_check: %ld checks, %ld failures\n", checks.num_checks, checks.num_failures);
     return checks.num_failures > 0 || checks.num_checks == 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_check: every launcher of kernels/device_scan, gpu_bytes, device_merge, device_encode and
-// device_exact against the reference kernels of the CPU, bit for bit, on seeded random and hostile
-// input. One source: under the emulator (g++ or clang++) and on a GPU (nvcc).
+// device_check: every launcher of kernels/device_scan, gpu_bytes, device_merge, device_encode,
+// device_exact and gpu_screen against the reference kernels of the CPU, bit for bit, on seeded
+// random and hostile input. One source: under the emulator (g++ or clang++) and on a GPU (nvcc).
 #ifndef BITSWEEP_EMULATION_DEVICE_CHECK_HPP
 #define BITSWEEP_EMULATION_DEVICE_CHECK_HPP
 
@@ -87,6 +87,7 @@ void check_merges();
 void check_refusals();
 void check_encoders();
 void check_exact();
+void check_screens();
 void check_bytes();
 
 // An array in device memory, of the exact size.

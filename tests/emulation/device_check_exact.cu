@@ -1,115 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Norms, values of pairs and the exact scans against refine of the CPU.
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 
-#include "common/codes/half.h"
-#include "common/codes/metric.h"
-#include "device_check.hpp"
-#include "kernels/device_exact/device_exact.h"
+#include "device_check_exact_case.hpp"
 #include "kernels/refine/refine.h"
 
 namespace
 {
-
-// EXTREMES: for floats numbers from subnormal to such that norms stay below 1e37, for integers
-// their ends; TINY: products of floats underflow; ZEROS: every other row and query is zero, of
-// both signs.
-enum number_fill { RANDOM_NUMBERS, EQUAL_ROWS, EXTREMES, TINY, ZEROS, NUM_NUMBER_FILLS };
-
-struct exact_case {
-    bsw_metric metric;
-    bsw_vector_type type;
-    uint32_t dims, num_rows, num_queries;
-    number_fill fill;
-    uint64_t stream;
-};
-
-std::string describe(const exact_case &c, const char *kernel)
-{
-    char text[200];
-    snprintf(text, sizeof text, "%s, %s of %s, %u dims, %u rows, %u queries, fill %d", kernel,
-             bsw_metric_name(c.metric), bsw_vector_type_name(c.type), c.dims, c.num_rows,
-             c.num_queries, c.fill);
-    return text;
-}
-
-float make_float(const exact_case &c, uint64_t random)
-{
-    const float number = static_cast<float>(static_cast<int32_t>(random)) * 0x1p-31f;
-    if (c.fill == TINY) return number * 1e-30f;
-    if (c.fill != EXTREMES) return number;
-    const float scales[4] = {3e16f, 1.0f, 1e-44f, 0.0f};
-    return number * scales[random >> 40 & 3];
-}
-
-// Any finite half with EXTREMES, subnormal or large; else below 2.
-uint16_t make_half(const exact_case &c, uint64_t random, bool is_zero)
-{
-    const uint16_t sign = random & 1 ? 0x8000 : 0, bits = static_cast<uint16_t>(random >> 8);
-    const uint16_t largest = c.fill == EXTREMES ? 0x7bff : 0x3fff;
-    return static_cast<uint16_t>(sign | (is_zero ? 0 : bits % (largest + 1)));
-}
-
-// Appends one number of c.type.
-void put_number(const exact_case &c, uint64_t random, bool is_zero, std::vector<uint8_t> &out)
-{
-    const float number = is_zero ? (random & 1 ? -0.0f : 0.0f) : make_float(c, random);
-    uint8_t bytes[4];
-    if (c.type == BSW_VECTOR_FLOAT32) {
-        memcpy(bytes, &number, sizeof number);
-    } else if (c.type == BSW_VECTOR_FLOAT16) {
-        const uint16_t half = make_half(c, random, is_zero);
-        memcpy(bytes, &half, sizeof half);
-    } else {
-        const uint8_t ends[2] = {static_cast<uint8_t>(c.type == BSW_VECTOR_INT8 ? 0x80 : 0),
-                                 static_cast<uint8_t>(c.type == BSW_VECTOR_INT8 ? 0x7f : 0xff)};
-        bytes[0] = is_zero              ? 0
-                   : c.fill == EXTREMES ? ends[random >> 20 & 1]
-                                        : static_cast<uint8_t>(random >> 8);
-    }
-    out.insert(out.end(), bytes, bytes + bsw_vector_type_bytes(c.type));
-}
-
-void put_one(const exact_case &c, uint8_t *place)
-{
-    const float one = 1.0f;
-    const uint16_t half = 0x3c00;
-    if (c.type == BSW_VECTOR_FLOAT32)
-        memcpy(place, &one, sizeof one);
-    else if (c.type == BSW_VECTOR_FLOAT16)
-        memcpy(place, &half, sizeof half);
-    else
-        *place = 1;
-}
-
-// Vectors as a source has them and as the reference takes them.
-struct numbers {
-    std::vector<uint8_t> raw;
-    std::vector<double> doubles, norms;
-};
-
-numbers make_numbers(const exact_case &c, uint64_t stream, uint32_t count)
-{
-    numbers out;
-    for (uint32_t r = 0; r < count; r++) {
-        for (uint32_t i = 0; i < c.dims; i++) {
-            const uint64_t place = (c.fill == EQUAL_ROWS ? r % 2 : r) * uint64_t{1 << 16} + i;
-            put_number(c, check_random(stream, place), c.fill == ZEROS && r % 2, out.raw);
-        }
-        // A zero row has no cosine.
-        if (c.metric == BSW_METRIC_COSINE && (c.fill != RANDOM_NUMBERS || c.dims == 1))
-            put_one(c, out.raw.data() + out.raw.size() - c.dims * bsw_vector_type_bytes(c.type));
-    }
-    out.doubles.resize(static_cast<size_t>(count) * c.dims);
-    bsw_refine_reference.to_double(c.type, out.raw.data(), out.doubles.size(), out.doubles.data());
-    for (uint32_t r = 0; r < count; r++)
-        out.norms.push_back(bsw_refine_reference.squared_norm(
-            out.doubles.data() + static_cast<size_t>(r) * c.dims, c.dims));
-    return out;
-}
 
 template <class T> bool same_bits(const T &a, const T &b)
 {
@@ -165,69 +63,6 @@ void check_pairs(const exact_case &c)
 
 // ---- scans ----
 
-constexpr uint32_t scan_first_row = 1000;
-constexpr uint64_t untouched = 7; // a score
-
-struct scan_setting {
-    bsw_device_part part;
-    uint32_t limit_place; // the limit is the score at this place of a query's rows; 0: none
-    uint32_t capacity;    // 0: enough
-};
-
-// Rows of bundles that do not exist are left out of masks, as are some others.
-std::vector<uint32_t> make_masks(const exact_case &c)
-{
-    std::vector<uint32_t> masks((c.num_rows + 31) / 32);
-    for (uint32_t b = 0; b < masks.size(); b++) {
-        const uint32_t left = c.num_rows - b * 32;
-        const uint32_t exist = left < 32 ? (1u << left) - 1 : 0xffffffffu;
-        masks[b] = exist & ~static_cast<uint32_t>(check_random(c.stream + 3, b) &
-                                                  check_random(c.stream + 4, b));
-    }
-    return masks;
-}
-
-struct scan_truth {
-    std::vector<uint32_t> masks;
-    std::vector<uint64_t> limits;
-    std::vector<std::vector<exact_item>> neighbours; // of each query, in order
-};
-
-bool is_scanned(const bsw_device_part &part, uint32_t bundle)
-{
-    return bundle >= part.first && bundle < part.last && (bundle - part.first) % part.step == 0;
-}
-
-scan_truth find_truth(const exact_case &c, const scan_setting &setting, const numbers &rows,
-                      const numbers &queries)
-{
-    scan_truth out = {make_masks(c), {}, {}};
-    const size_t row_bytes = c.dims * bsw_vector_type_bytes(c.type);
-    for (uint32_t q = 0; q < c.num_queries; q++) {
-        std::vector<exact_item> all, own;
-        for (uint32_t r = 0; r < c.num_rows; r++) {
-            const double value = bsw_refine_reference.value(
-                c.metric, c.type, rows.raw.data() + r * row_bytes,
-                queries.doubles.data() + static_cast<size_t>(q) * c.dims, queries.norms[q], c.dims);
-            all.push_back({bsw_exact_score(bsw_metric_key(c.metric, value)), scan_first_row + r});
-        }
-        std::vector<exact_item> ordered = all;
-        std::sort(ordered.begin(), ordered.end(), std::greater<exact_item>());
-        uint64_t limit = 0;
-        if (setting.limit_place > 0) limit = ordered[(setting.limit_place - 1) % c.num_rows].score;
-        if (setting.limit_place > 1 && q == 0) limit = UINT64_MAX;
-        for (uint32_t r = 0; r < c.num_rows; r++) {
-            if (is_scanned(setting.part, r / 32) && (out.masks[r / 32] >> r % 32 & 1) &&
-                all[r].score >= limit)
-                own.push_back(all[r]);
-        }
-        std::sort(own.begin(), own.end(), std::greater<exact_item>());
-        out.limits.push_back(limit);
-        out.neighbours.push_back(own);
-    }
-    return out;
-}
-
 // Vectors in device memory for one of the scans; the last bundle's memory reaches to its end.
 struct scan_data {
     device_array<uint8_t> raw_rows, raw_queries;
@@ -272,25 +107,6 @@ struct scan_data {
         return out;
     }
 };
-
-// Everything expected where there is room, else some of it, and junk behind.
-void check_list(const std::string &shape, uint32_t query, const uint64_t *scores,
-                const uint32_t *rows, uint32_t capacity, uint32_t count,
-                const std::vector<exact_item> &expected)
-{
-    const uint32_t stored = std::min(count, capacity);
-    std::vector<exact_item> got;
-    for (uint32_t i = 0; i < stored; i++) got.push_back({scores[i], rows[i]});
-    std::sort(got.begin(), got.end(), std::greater<exact_item>());
-    bool holds = count == expected.size() &&
-                 std::includes(expected.begin(), expected.end(), got.begin(), got.end(),
-                               std::greater<exact_item>()) &&
-                 std::adjacent_find(got.begin(), got.end()) == got.end() &&
-                 std::all_of(scores + stored, scores + capacity,
-                             [](uint64_t score) { return score == untouched; });
-    check_that(holds, "%s: query %u: %u candidates, %zu expected, or others", shape.c_str(), query,
-               count, expected.size());
-}
 
 void check_scan(const exact_case &c, const scan_setting &setting, bool is_integer,
                 const scan_data &data, const scan_truth &truth)

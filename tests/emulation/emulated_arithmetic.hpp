@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "common/codes/half.h"
 #include "emulated_thread.hpp"
 
 inline int __popc(unsigned v)
@@ -205,6 +206,17 @@ template <class T> T atomicCAS(T *place, emulation::same<T> expected, emulation:
     __atomic_compare_exchange_n(place, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return expected;
 }
+
+namespace emulation
+{
+inline uint16_t float_to_half(float v)
+{
+    const uint16_t sign = std::signbit(v) ? 0x8000 : 0;
+    if (std::isnan(v)) return 0x7fff;
+    if (std::fabs(v) >= 65520.0f) return sign | 0x7c00;
+    return static_cast<uint16_t>(sign | bsw_half_nearest(std::fabs(v)));
+}
+} // namespace emulation
 
 inline float __double2float_rn(double v)
 {

@@ -65,6 +65,8 @@ void mma_bits(int (&d)[4], const unsigned (&a)[2], unsigned b, call_site site);
 // cut to 23 bits below the largest one's exponent.
 void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], const float (&c)[4],
               call_site site);
+// The same of halves; d += a * b.
+void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], call_site site);
 
 } // namespace emulation
 

@@ -219,8 +219,8 @@ uint64_t reduce(reduction which, unsigned mask, uint64_t value, call_site site)
     return mine.out;
 }
 
-// ---- mma.m16n8k32 of bytes, mma.m16n8k128 of bits, mma.m16n8k16 of bf16: fragments as in the PTX
-// manual ----
+// ---- mma.m16n8k32 of bytes, mma.m16n8k128 of bits, mma.m16n8k16 of bf16 and f16: fragments as in
+// the PTX manual ----
 
 namespace
 {
@@ -252,6 +252,19 @@ struct bit_tile {
 struct bf16_tile {
     typedef float sum, kept_sum;
     float a[16][16], b[16][8], c[16][8];
+    static float number(uint16_t bits)
+    {
+        return __uint_as_float(static_cast<unsigned>(bits) << 16);
+    }
+};
+
+struct f16_tile {
+    typedef float sum, kept_sum;
+    float a[16][16], b[16][8], c[16][8];
+    static float number(uint16_t bits)
+    {
+        return bsw_half_to_float(bits);
+    }
 };
 
 template <class TILE> struct fragment {
@@ -324,13 +337,11 @@ void multiply(bit_tile &t)
     }
 }
 
-float half_of(unsigned pair, unsigned place)
+template <class TILE> void put_pairs(const fragment<TILE> &f, unsigned lane, TILE &out)
 {
-    return __uint_as_float(place ? pair & 0xffff0000u : pair << 16);
-}
-
-void put_operands(const fragment<bf16_tile> &f, unsigned lane, bf16_tile &out)
-{
+    auto half_of = [](unsigned pair, unsigned place) {
+        return TILE::number(static_cast<uint16_t>(pair >> 16 * place));
+    };
     unsigned group = lane / 4, place = lane % 4;
     for (unsigned i = 0; i < 8; i++) { // a0, a2: row g; a1, a3: row g + 8; a2, a3: k + 8
         unsigned k = place * 2 + i % 2 + (i >= 4 ? 8 : 0);
@@ -339,23 +350,36 @@ void put_operands(const fragment<bf16_tile> &f, unsigned lane, bf16_tile &out)
     }
 }
 
-// Products of bf16 are exact in double, and so is a sum of what is left of them.
+void put_operands(const fragment<bf16_tile> &f, unsigned lane, bf16_tile &out)
+{
+    put_pairs(f, lane, out);
+}
+
+void put_operands(const fragment<f16_tile> &f, unsigned lane, f16_tile &out)
+{
+    put_pairs(f, lane, out);
+}
+
+// Products of bf16 or f16 are exact in double, and so is a sum of what is left of them.
 float sum_cut(const double *addends, unsigned count)
 {
-    double largest = 0, sum = 0;
+    double largest = 0;
     for (unsigned i = 0; i < count; i++) {
         if (!std::isfinite(addends[i])) return NAN;
         largest = std::max(largest, std::fabs(addends[i]));
     }
     if (largest == 0) return 0;
-    const double unit = std::ldexp(1.0, std::ilogb(largest) - 23);
-    for (unsigned i = 0; i < count; i++) sum += std::trunc(addends[i] / unit) * unit;
+    const int last_bit = std::ilogb(largest) - 23;
+    const double unit = std::ldexp(1.0, last_bit), inverse = std::ldexp(1.0, -last_bit);
+    int64_t units = 0;
+    for (unsigned i = 0; i < count; i++) units += static_cast<int64_t>(addends[i] * inverse);
+    const double sum = static_cast<double>(units) * unit;
     if (std::fabs(sum) > FLT_MAX) return NAN;
     float out = static_cast<float>(sum);
     return std::fabs(static_cast<double>(out)) > std::fabs(sum) ? std::nextafterf(out, 0) : out;
 }
 
-void multiply(bf16_tile &t)
+template <class TILE> void multiply_cut(TILE &t)
 {
     for (unsigned row = 0; row < 16; row++) {
         for (unsigned column = 0; column < 8; column++) {
@@ -365,6 +389,16 @@ void multiply(bf16_tile &t)
             t.c[row][column] = sum_cut(addends, 17);
         }
     }
+}
+
+void multiply(bf16_tile &t)
+{
+    multiply_cut(t);
+}
+
+void multiply(f16_tile &t)
+{
+    multiply_cut(t);
 }
 
 // Sum i of a lane.
@@ -426,6 +460,11 @@ void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], con
               call_site site)
 {
     mma<bf16_tile>(d, a, b, c, site);
+}
+
+void mma_f16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], call_site site)
+{
+    mma<f16_tile>(d, a, b, d, site);
 }
 
 } // namespace emulation
