@@ -4,7 +4,9 @@
 #ifndef BITSWEEP_BENCH_BENCH_SEARCH_H
 #define BITSWEEP_BENCH_BENCH_SEARCH_H
 
-#include "bench/cluster/bench_search.h"
+#include "common/base/cpu_level.h"
+#include "common/files/index_manifest.h"
+#include "common/net/transport.h"
 #include "coordinator/job/job_events.h"
 #include "coordinator/search/search.h"
 
