@@ -157,9 +157,8 @@ void bsw_fact_digest(struct bsw_facts *facts, const char *name, uint64_t value, 
 // rest.
 static const char *put_singular(const char *words, FILE *out)
 {
-    size_t length = 1 + strspn(words + 1, "abcdefghijklmnopqrstuvwxyz");
-    if (words[0] != ' ' || length < 5 || words[length - 1] != 's' || words[length - 2] == 's')
-        return words;
+    size_t length = words[0] == ' ' ? 1 + strspn(words + 1, "abcdefghijklmnopqrstuvwxyz") : 0;
+    if (length < 5 || words[length - 1] != 's' || words[length - 2] == 's') return words;
     int is_y = strncmp(words + length - 3, "ies", 3) == 0;
     int is_es = strncmp(words + length - 4, "ches", 4) == 0 || // searches, indexes, passes
                 strncmp(words + length - 3, "xes", 3) == 0 ||
