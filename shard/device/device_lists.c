@@ -16,11 +16,6 @@
 // Segments on their way at once: a driver's queue that is full would keep the host waiting in it.
 #define MOST_AHEAD 64
 
-static size_t rows_of(const struct bsw_device_list_run *run, size_t bundles)
-{
-    return bundles * (BSW_BUNDLE_ROWS + run->more_rows);
-}
-
 void bsw_device_list_run_begin(struct bsw_device_list_run *run)
 {
     run->allowed = BSW_MOST_SEGMENT_BUNDLES;
@@ -36,7 +31,7 @@ void bsw_device_list_run_begin(struct bsw_device_list_run *run)
 // of chance too, hence the second part of the variance.
 static int has_room(const struct bsw_device_list_run *run, size_t bundles)
 {
-    double rows = (double)rows_of(run, bundles), keep = (double)run->keep;
+    double rows = (double)(bundles * BSW_BUNDLE_ROWS), keep = (double)run->keep;
     double room = (double)(run->lists.capacity - run->most);
     if (rows <= room) return 1;
     if (run->seen <= run->keep) return 0; // all rows may pass
@@ -62,7 +57,7 @@ static size_t next_segment(const struct bsw_device_list_run *run, size_t left)
 // After so many bundles that did not overflow: slowly back to what the model says.
 static void grow(struct bsw_device_list_run *run, size_t count)
 {
-    size_t rows = rows_of(run, run->done);
+    size_t rows = run->done * BSW_BUNDLE_ROWS;
     if (run->seen < rows) run->seen = rows;
     if (run->allowed < 2 * count) run->allowed = 2 * count;
     if (run->allowed > BSW_MOST_SEGMENT_BUNDLES) run->allowed = BSW_MOST_SEGMENT_BUNDLES;
@@ -109,7 +104,7 @@ static enum bsw_status step_back(struct bsw_device_list_run *run, size_t count,
     if (count == 1) {
         return bsw_fail(err, BSW_ERROR_SELF_CHECK,
                         "%s: more candidates of %zu rows than a list has room for",
-                        bsw_device_label(run->device), rows_of(run, 1));
+                        bsw_device_label(run->device), (size_t)BSW_BUNDLE_ROWS);
     }
     run->num_overflows++;
     run->allowed = count / 2;
@@ -281,7 +276,7 @@ static void plan_levels(const struct bsw_device_list_run *run, size_t num_bundle
     *out = (struct bsw_device_levels){.num = 0};
     const struct bsw_device_tuning *tuning = bsw_device_tuning_current();
     if (tuning->has_levels && run->lists.raised && run->keep <= BSW_MOST_LAST_KEEP &&
-        run->more_rows == 0 && num_bundles <= BSW_MOST_SEGMENT_BUNDLES)
+        num_bundles <= BSW_MOST_SEGMENT_BUNDLES)
         bsw_device_levels_plan(&needs, &tuning->level_costs, out);
 }
 

@@ -46,7 +46,6 @@ struct bsw_device_list_run {
     // Lists of exact scores instead: then of `lists` num_queries, capacity and counts are theirs.
     const struct bsw_device_exact_lists *exact; // borrowed, or NULL
     size_t keep;                                // 1 .. capacity - 32
-    size_t more_rows;  // that a bundle has beyond 32: what `scan` takes for one may be longer
     uint32_t *counts;  // host, [num_queries], borrowed: of the lists after the last segment
     uint32_t *fetched; // host, borrowed: what downloads go to; bsw_device_lists_numbers of them
     // Where queue_ahead brings the answers besides: device memory for as many, and host memory

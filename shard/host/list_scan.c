@@ -56,13 +56,14 @@ static enum bsw_status scan_chosen(struct bsw_host_scan *scan, const struct bsw_
     return BSW_OK;
 }
 
-static enum bsw_status scan_all(struct bsw_host_scan *scan, uint64_t *num_list_pairs,
-                                struct bsw_error *err)
+static enum bsw_status scan_all(struct bsw_host_scan *scan, struct bsw_list_groups *groups,
+                                uint64_t *num_list_pairs, struct bsw_error *err)
 {
     const struct bsw_list_order *order = &scan->shard.order;
     struct bsw_work *work = &scan->scratch->work;
     size_t num = scan->queries->num_queries;
-    BSW_TRY(bsw_work_make_all_lists(order, num, BSW_HOST_MOST_SLOTS, work, err));
+    BSW_TRY(bsw_list_groups_make_same(num, order->num_lists, groups, err));
+    BSW_TRY(bsw_work_make_lists(order, groups, BSW_HOST_MOST_SLOTS, work, err));
     BSW_TRY(bsw_host_scan_run(scan, work, err));
     *num_list_pairs += (uint64_t)num * order->num_lists;
     return BSW_OK;
@@ -86,7 +87,7 @@ enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
         bsw_host_scan_open(&first, NULL, queries, &way, workspace, &workspace->host, &scan, err));
     BSW_TRY(bsw_host_scan_begin(&scan, keep, limits, err));
     BSW_TRY(choice ? scan_chosen(&scan, choice, groups, num_list_pairs, err)
-                   : scan_all(&scan, num_list_pairs, err));
+                   : scan_all(&scan, groups, num_list_pairs, err));
     bsw_host_scan_finish(&scan, NULL, queries->num_queries, (uint64_t *)(void *)out->items.data,
                          out->keep, (size_t *)(void *)out->counts.data);
     workspace->num_pairs += scan.num_pairs;

@@ -60,6 +60,17 @@ enum bsw_status bsw_work_make_whole(size_t num_bundles, struct bsw_work_pieces p
     return BSW_OK;
 }
 
+// Lists that some query looks at.
+static size_t num_used(const struct bsw_list_groups *groups)
+{
+    return groups->used ? groups->num_used : groups->num_lists;
+}
+
+static uint32_t used_at(const struct bsw_list_groups *groups, size_t i)
+{
+    return groups->used ? groups->used[i] : (uint32_t)i;
+}
+
 enum bsw_status bsw_work_make_lists(const struct bsw_list_order *order,
                                     const struct bsw_list_groups *groups, size_t most_slots,
                                     struct bsw_work *work, struct bsw_error *err)
@@ -67,36 +78,19 @@ enum bsw_status bsw_work_make_lists(const struct bsw_list_order *order,
     struct bsw_run *runs;
     uint32_t *none;
     size_t num_runs = 0;
-    for (size_t u = 0; u < groups->num_used; u++) {
-        const uint32_t *slots = groups->first + groups->used[u];
-        num_runs += num_chunks(slots[1] - slots[0], most_slots);
-    }
+    for (size_t u = 0; u < num_used(groups); u++)
+        num_runs += num_chunks(bsw_list_group_slots(groups, used_at(groups, u)).num, most_slots);
     BSW_TRY(reserve(work, num_runs, 0, &runs, &none, err));
     work->queries = groups->queries;
     work->additions = groups->additions;
+    work->is_in_order = groups->is_same;
     work->is_scattered = 1;
-    for (size_t u = 0; u < groups->num_used; u++) {
-        const uint32_t *slots = groups->first + groups->used[u],
-                       *bundles = order->first_bundles + groups->used[u];
-        add_runs(work, runs, bundles[0], bundles[1] - bundles[0], slots[0], slots[1] - slots[0],
+    for (size_t u = 0; u < num_used(groups); u++) {
+        uint32_t list = used_at(groups, u);
+        const struct bsw_list_slots slots = bsw_list_group_slots(groups, list);
+        const uint32_t *bundles = order->first_bundles + list;
+        add_runs(work, runs, bundles[0], bundles[1] - bundles[0], slots.first, slots.num,
                  most_slots);
-    }
-    return BSW_OK;
-}
-
-enum bsw_status bsw_work_make_all_lists(const struct bsw_list_order *order, size_t num_queries,
-                                        size_t most_slots, struct bsw_work *work,
-                                        struct bsw_error *err)
-{
-    struct bsw_run *runs;
-    uint32_t *slots;
-    BSW_TRY(reserve(work, order->num_lists * num_chunks(num_queries, most_slots), num_queries,
-                    &runs, &slots, err));
-    for (size_t q = 0; q < num_queries; q++) slots[q] = (uint32_t)q;
-    work->is_in_order = work->is_scattered = 1;
-    for (uint32_t l = 0; l < order->num_lists; l++) {
-        const uint32_t *bundles = order->first_bundles + l;
-        add_runs(work, runs, bundles[0], bundles[1] - bundles[0], 0, num_queries, most_slots);
     }
     return BSW_OK;
 }

@@ -56,7 +56,7 @@ struct bsw_list_groups {
     const uint32_t *used; // [num_used]
     size_t num_used;
     // Queries [first[l], first[l + 1]) of `queries`, ascending, look at list l.
-    const uint32_t *first; // [num_lists + 1]
+    const uint32_t *first; // [num_lists + 1]; [2] where all have the same
     const uint32_t *queries;
     const float *additions; // to their keys, as queries lie; NULL: nothing is added
     struct bsw_buffer memory;
@@ -87,10 +87,5 @@ void bsw_list_groups_deinit(struct bsw_list_groups *groups);
 enum bsw_status bsw_work_make_lists(const struct bsw_list_order *order,
                                     const struct bsw_list_groups *groups, size_t most_slots,
                                     struct bsw_work *work, struct bsw_error *err);
-
-// All lists for all queries.
-enum bsw_status bsw_work_make_all_lists(const struct bsw_list_order *order, size_t num_queries,
-                                        size_t most_slots, struct bsw_work *work,
-                                        struct bsw_error *err);
 
 #endif

@@ -100,7 +100,9 @@ UNIT_TEST(lists_are_met_by_who_looks_at_them)
                 if (work.queries[work.runs[r].first_slot + i] == 0)
                     assert_float_equal(work.additions[work.runs[r].first_slot + i],
                                        work.runs[r].first_bundle == 0 ? 1 : 2, 0);
-        assert_ok(bsw_work_make_all_lists(&order, 5, most, &work, &err), &err);
+        assert_ok(bsw_list_groups_make_same(5, 4, &groups, &err), &err);
+        assert_ok(bsw_work_make_lists(&order, &groups, most, &work, &err), &err);
+        assert_true(work.is_in_order);
         count_pairs(&work, most, counts);
         for (size_t i = 0; i < MOST * MOST; i++)
             assert_int_equal(counts[i], i / MOST < 9 && i % MOST < 5);
