@@ -58,11 +58,10 @@ struct list_block {
     template <class SHAPE>
     __device__ static __forceinline__ list_block make(const list_arguments &a, void *rest)
     {
-        const uint4 four = __ldg(reinterpret_cast<const uint4 *>(a.work.items + blockIdx.x));
-        return {{four.x, four.y, four.z, four.w},
-                static_cast<list_slot *>(rest),
-                four.x,
-                four.x + four.y};
+        if (blockIdx.x >= count_items(a.work)) return {{}, nullptr, 0, 0};
+        const bsw_device_list_item item = load_item(a.work, blockIdx.x);
+        return {item, static_cast<list_slot *>(rest), item.first_bundle,
+                item.first_bundle + item.num_bundles};
     }
 
     __device__ __forceinline__ uint32_t number(const list_arguments &a, uint32_t i) const
