@@ -19,9 +19,13 @@
 #include "coordinator/job/option_table.h"
 #include "coordinator/job/same_input.h"
 #include "shard/codecs/codec.h"
+#include "shard/exact/device_assigner.h"
 
 _Static_assert(BSW_JOURNAL_MAX_PAYLOAD >= BSW_MAX_CENTROID_BYTES + (256u << 20),
                "a plan holds a manifest");
+
+// Pairs of row and list: opening a GPU takes about as long as 16 cores need for so many.
+#define LEAST_DEVICE_PAIRS (UINT64_C(1) << 32)
 
 struct encode_job {
     struct bsw_encode_settings settings; // complete
@@ -34,6 +38,7 @@ struct encode_job {
     struct bsw_encode_pass pass;
     struct bsw_encode_journal journal;
     struct bsw_chosen_device device; // of this rank
+    struct bsw_list_finder finder;   // on it, with lists
     uint64_t input_digest;           // rank 0
     int has_model_lists;
     uint32_t is_found; // the index was whole, but for its table
@@ -153,14 +158,26 @@ static enum bsw_status raise_limit(const struct encode_job *job, struct bsw_erro
     return bsw_file_limit_raise(job->settings.copy_vectors ? 2 * shards : shards, err);
 }
 
+// With lists a device makes these, and the CPU the codes.
+static int has_enough_pairs(const struct encode_job *job)
+{
+    uint64_t num_rows = bsw_vectors_num_rows(job->vectors), lists = job->settings.lists;
+    if (lists == BSW_LISTS_AUTO) lists = bsw_encode_num_lists(num_rows);
+    return num_rows * lists >= LEAST_DEVICE_PAIRS;
+}
+
 // auto: a device only where there is enough to compute for one.
 static enum bsw_status open_device(struct encode_job *job, struct bsw_error *err)
 {
     const struct bsw_encode_settings *s = &job->settings;
     const struct bsw_codec_table *codec = s->codec->table;
-    const char *host = s->lists > 0 ? "--lists" : codec->host_encode;
-    if (!host && !codec->worth_a_device && strcmp(s->device.text, "auto") == 0) return BSW_OK;
-    return bsw_device_choice_open(&s->device, host, job->transport, &job->device, err);
+    int has_lists = s->lists > 0;
+    const char *host = has_lists ? NULL : codec->host_encode;
+    int is_worth_it = has_lists ? has_enough_pairs(job) : host || codec->worth_a_device;
+    if (!is_worth_it && strcmp(s->device.text, "auto") == 0) return BSW_OK;
+    BSW_TRY(bsw_device_choice_open(&s->device, host, job->transport, &job->device, err));
+    if (has_lists && job->device.device) job->finder = bsw_device_list_finder(job->device.device);
+    return BSW_OK;
 }
 
 static enum bsw_status make_fields(const struct encode_job *job, struct bsw_journal_fields *out,
@@ -288,6 +305,7 @@ static enum bsw_status train_lists(struct encode_job *job, struct bsw_error *err
                                            .level = job->settings.level,
                                            .seed = job->settings.code.seed,
                                            .drop_bad_rows = job->settings.drop_bad_rows,
+                                           .finder = job->finder.find ? &job->finder : NULL,
                                            .progress = job->settings.progress,
                                            .journal = job->journal.lists};
     if (job->manifest.lists.count == 0 || job->manifest.lists.centroids) return BSW_OK;
@@ -527,7 +545,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
                                          .manifest = &job->manifest,
                                          .vectors = job->vectors,
                                          .lists = job->pass.lists,
-                                         .device = job->device.device,
+                                         .device = job->finder.find ? NULL : job->device.device,
                                          .journal = &job->journal};
     BSW_TRY(bsw_transport_agree(transport, bsw_encode_pass_run(&job->pass, err), err));
     status = bsw_encode_pass_gather(&job->pass, err);

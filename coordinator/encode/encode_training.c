@@ -187,14 +187,15 @@ static int is_taken(const struct choice *choice, uint64_t place, uint32_t list)
     return bsw_part_first(most, place, rows) != bsw_part_first(most, place + 1, rows);
 }
 
-static void take_tile(struct bsw_code_recall *measure, struct choice *choice, const float *rows,
-                      const float *factors, size_t num)
+static enum bsw_status take_tile(struct bsw_code_recall *measure, struct choice *choice,
+                                 const float *rows, const float *factors, size_t num,
+                                 struct bsw_error *err)
 {
     uint32_t lists[BSW_SAMPLE_TILE] = {0}, dims = measure->dims;
     float *tile = measure->rows + measure->num_rows * dims; // the first of which stay
     for (size_t i = 0; i < num * dims; i++) tile[i] = rows[i] * factors[i / dims];
     const struct bsw_list_assignment assignment = {.rows = tile, .num_rows = num, .lists = lists};
-    if (choice->assigner) bsw_list_assigner_assign(choice->assigner, &assignment);
+    if (choice->assigner) BSW_TRY(bsw_list_assigner_assign(choice->assigner, &assignment, err));
     for (size_t r = 0; r < num && measure->num_rows < choice->most; r++) {
         float *to = measure->rows + measure->num_rows * dims;
         if (!is_taken(choice, choice->place++, lists[r])) continue;
@@ -205,6 +206,7 @@ static void take_tile(struct bsw_code_recall *measure, struct choice *choice, co
         memmove(to, tile + r * dims, dims * sizeof *to);
         measure->lists[measure->num_rows++] = lists[r];
     }
+    return BSW_OK;
 }
 
 static enum bsw_status take_rows(struct bsw_code_recall *measure, struct choice *choice,
@@ -217,7 +219,7 @@ static enum bsw_status take_rows(struct bsw_code_recall *measure, struct choice 
         size_t num;
         BSW_TRY(bsw_sample_next(&choice->sample, &rows, factors, &num, err));
         if (num == 0) return BSW_OK;
-        take_tile(measure, choice, rows, factors, num);
+        BSW_TRY(take_tile(measure, choice, rows, factors, num, err));
     }
 }
 
