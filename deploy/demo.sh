@@ -26,8 +26,8 @@ neighbours, by code alone (x1) and with the best 50 refined (x5), and writes a t
 recall against bytes a vector and queries a second. Ends with three lines of Python that search an
 index, and runs them where NumPy is.
 
-With --text it trains a text network on pairs of texts, codes their documents, asks three questions and
-prints what it finds.
+With --text it trains a text network on pairs of texts, codes their documents, asks three questions
+and prints what it finds.
 
   --text [FILE]    lines of a query, a tab and its document [tests/data/oewn_pairs.tsv: 1,781 senses
                    of Open English WordNet; with so few, questions must be like theirs]
