@@ -27,8 +27,8 @@ enum bsw_status bsw_encode_text_open(struct bsw_encode_text *text,
                                      struct bsw_error *err)
 {
     if (!text->path) return BSW_OK;
-    BSW_TRY(bsw_text_model_lend(&text->model, text->path, settings->level, &settings->base, 1,
-                                err));
+    BSW_TRY(
+        bsw_text_model_lend(&text->model, text->path, settings->level, &settings->base, 1, err));
     if (settings->codec->table->has_model || rank != 0) return BSW_OK;
     return bsw_file_read_all(text->path, BSW_RBE_MODEL_MAX_BYTES, &text->bytes, err);
 }

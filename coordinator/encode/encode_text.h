@@ -14,8 +14,8 @@ struct bsw_encode_text {
 };
 
 // Where settings' base is text: takes its model out of the settings of a codec that has none of its
-// own. Rows lie nowhere, so that they are copied; unless codes were learned with the text: then rows
-// are worth no more than codes, and nothing is to be measured against them.
+// own. Rows lie nowhere, so that they are copied; unless codes were learned with the text: then
+// rows are worth no more than codes, and nothing is to be measured against them.
 enum bsw_status bsw_encode_text_settle(struct bsw_encode_text *text,
                                        struct bsw_encode_settings *settings, struct bsw_error *err);
 // Lends the model, before base is opened. bsw_encode_text_close ends it, after base is closed.

@@ -49,8 +49,8 @@ struct bsw_rbe_pair_text {
     size_t bytes;
 };
 
-// Pairs of inputs, as the model wants them: rbe_pair_source.h, text_pairs.h; tests have made-up
-// ones.
+// Pairs of inputs, as the model wants them. One tenant: each function has one, rbe_pair_source.h
+// reads vectors and text_pairs.h texts; tests have made-up ones.
 struct bsw_rbe_pairs {
     void *context;
     uint64_t num_pairs;

@@ -9,7 +9,7 @@
 
 static inline void bsw_text_sum_word(const struct bsw_text_layer *layer,
                                      const struct bsw_text_ids *text, size_t word,
-                                     float *restrict sum)
+                                     float *__restrict__ sum)
 {
     uint32_t dims = layer->dims;
     for (uint32_t d = 0; d < dims; d++) sum[d] = 0;
@@ -21,8 +21,8 @@ static inline void bsw_text_sum_word(const struct bsw_text_layer *layer,
 
 // The group of these words, of which b and c may be NULL; the first one sets what is largest.
 static inline void bsw_text_take_group(uint32_t dims, const float *a, const float *b,
-                                       const float *c, uint32_t group, float *restrict sum,
-                                       float *restrict largest, uint32_t *restrict groups)
+                                       const float *c, uint32_t group, float *__restrict__ sum,
+                                       float *__restrict__ largest, uint32_t *__restrict__ groups)
 {
     for (uint32_t d = 0; d < dims; d++) sum[d] = a[d];
     for (uint32_t d = 0; b && d < dims; d++) sum[d] += b[d];
