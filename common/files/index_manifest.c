@@ -14,6 +14,7 @@
 #include "common/codes/metric.h"
 #include "common/files/calibration.h"
 #include "common/files/sealed_message.h"
+#include "common/rows/text_lines.h"
 #include "common/rows/vectors.h"
 
 uint64_t bsw_row_digest(const void *row, size_t bytes, uint64_t row_id)
@@ -534,6 +535,11 @@ static int is_made(const char *source)
     return strncmp(source, "synth:", 6) == 0 || bsw_memory_rows_is_name(source);
 }
 
+int bsw_manifest_has_rows(const struct bsw_manifest *manifest)
+{
+    return manifest->source_is_copied || !bsw_name_is_text(manifest->source_path);
+}
+
 enum bsw_status bsw_manifest_source(const struct bsw_manifest *manifest, const char *folder,
                                     char out[BSW_PATH_BYTES], struct bsw_error *err)
 {
@@ -555,12 +561,15 @@ enum bsw_status bsw_source_relative(const char *source, const char *folder,
 {
     char file[PATH_MAX], base[PATH_MAX];
     struct bsw_hdf5_name hdf5;
+    struct bsw_text_name text;
     if (is_made(source)) {
         snprintf(out, BSW_PATH_BYTES, "%s", source);
         return BSW_OK;
     }
-    int is_hdf5 = bsw_hdf5_name_parse(source, BSW_HDF5_BASE, &hdf5);
-    BSW_TRY(resolve(is_hdf5 ? hdf5.file : source, file, err));
+    int is_hdf5 = bsw_hdf5_name_parse(source, BSW_HDF5_BASE, &hdf5),
+        is_text = bsw_text_name_parse(source, &text);
+    const char *part = is_hdf5 ? hdf5.dataset : is_text ? source + strlen(text.file) : "";
+    BSW_TRY(resolve(is_hdf5 ? hdf5.file : is_text ? text.file : source, file, err));
     BSW_TRY(resolve(folder, base, err));
     size_t common = 0; // length of the shared leading folders, up to and with a slash
     for (size_t i = 0;; i++) {
@@ -579,7 +588,7 @@ enum bsw_status bsw_source_relative(const char *source, const char *folder,
         if (*rest == '/') rest++;
     }
     int written = snprintf(out + used, BSW_PATH_BYTES - used, "%s%s%s", file + common,
-                           is_hdf5 ? ":" : "", is_hdf5 ? hdf5.dataset : "");
+                           is_hdf5 ? ":" : "", part);
     if (written < 0 || (size_t)written >= BSW_PATH_BYTES - used)
         return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
     return BSW_OK;

@@ -282,6 +282,9 @@ enum bsw_status bsw_shard_path(char out[BSW_PATH_BYTES], const char *folder, uin
 // and what stands beside them.
 double bsw_manifest_row_bytes(const struct bsw_manifest *manifest);
 
+// 1 unless rows are nowhere to be read: those that a model makes of text, without a copy.
+int bsw_manifest_has_rows(const struct bsw_manifest *manifest);
+
 // The path of the source as seen from here: source_path resolved against the index folder.
 enum bsw_status bsw_manifest_source(const struct bsw_manifest *manifest, const char *folder,
                                     char out[BSW_PATH_BYTES], struct bsw_error *err);

@@ -8,13 +8,17 @@
 #include "common/base/memory.h"
 #include "common/codes/code_layout.h"
 #include "common/rows/synth.h"
+#include "common/rows/text_lines.h"
 
 struct bsw_vectors {
     char *name;
     struct bsw_vector_file file; // synth: fd -1, of the layout type, dims and num_rows only
     struct bsw_synth synth;
-    const unsigned char *numbers; // of rows in memory, borrowed; the file as that of synth:
-    struct bsw_row_range range;   // resolved: last <= num_rows of the layout
+    const unsigned char *numbers;       // of rows in memory, borrowed; the file as that of synth:
+    const struct bsw_text_maker *maker; // of text, borrowed; the file likewise
+    struct bsw_text_lines lines;
+    int is_query;
+    struct bsw_row_range range; // resolved: last <= num_rows of the layout
 };
 
 #define SYNTH_PREFIX "synth:"
@@ -41,6 +45,25 @@ static enum bsw_status open_memory(bsw_vectors *vectors, struct bsw_error *err)
     vectors->file.layout.dims = rows->dims;
     vectors->file.layout.num_rows = rows->num_rows;
     vectors->numbers = rows->numbers;
+    return BSW_OK;
+}
+
+static enum bsw_status open_text(bsw_vectors *vectors, struct bsw_error *err)
+{
+    struct bsw_text_name name;
+    const struct bsw_text_maker *maker = bsw_text_maker_lent();
+    if (!maker)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%s: text becomes vectors by a model that train --text made: commands that "
+                        "read rows take it by --model, search finds it in an index of texts",
+                        vectors->name);
+    if (!bsw_text_name_parse(vectors->name, &name)) return BSW_ERROR_USAGE; // it was one before
+    BSW_TRY(bsw_text_lines_open(&name, &vectors->lines, err));
+    vectors->maker = maker;
+    vectors->file.layout.type = BSW_VECTOR_FLOAT32;
+    vectors->file.layout.dims = maker->dims;
+    vectors->file.layout.num_rows = vectors->lines.num_lines;
+    vectors->file.bytes = vectors->lines.bytes;
     return BSW_OK;
 }
 
@@ -84,10 +107,11 @@ void bsw_vector_file_close(struct bsw_vector_file *file)
 struct role {
     const char *dataset;     // of an HDF5 file whose name says none
     const char *rows_option; // by which the user picks a part of it
+    int is_query;            // which side of a model makes a row of a text
 };
 
-static const struct role base_role = {BSW_HDF5_BASE, "--rows"},
-                         queries_role = {BSW_HDF5_QUERIES, "--query-rows"};
+static const struct role base_role = {BSW_HDF5_BASE, "--rows", 0},
+                         queries_role = {BSW_HDF5_QUERIES, "--query-rows", 1};
 
 static enum bsw_status set_range(bsw_vectors *vectors, const struct role *role,
                                  struct bsw_row_range range, struct bsw_error *err)
@@ -115,13 +139,16 @@ static enum bsw_status open_source(const char *source, const struct role *role,
     size_t name_bytes = strlen(source) + 1;
     *out = NULL;
     BSW_TRY(bsw_allocate_zero(&vectors, 1, sizeof *vectors, "vector source", err));
-    vectors->file.fd = -1;
+    vectors->file.fd = vectors->lines.fd = -1;
+    vectors->is_query = role->is_query;
     BSW_TRY_GOTO(bsw_allocate(&vectors->name, name_bytes, 1, "vector source", err), fail);
     memcpy(vectors->name, source, name_bytes);
     if (strncmp(source, SYNTH_PREFIX, strlen(SYNTH_PREFIX)) == 0)
         status = open_synth(vectors, err);
     else if (bsw_memory_rows_is_name(source))
         status = open_memory(vectors, err);
+    else if (bsw_name_is_text(source))
+        status = open_text(vectors, err);
     else
         status = bsw_vector_file_open(vectors->name, role->dataset, &vectors->file, err);
     if (status != BSW_OK) goto fail;
@@ -149,6 +176,7 @@ void bsw_vectors_close(bsw_vectors **vectors)
 {
     if (!*vectors) return;
     bsw_vector_file_close(&(*vectors)->file);
+    bsw_text_lines_close(&(*vectors)->lines);
     bsw_free(&(*vectors)->name);
     bsw_free(vectors);
 }
@@ -260,6 +288,9 @@ enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row,
         memcpy(out, vectors->numbers + first_row * row_bytes, num_rows * row_bytes);
         return BSW_OK;
     }
+    if (vectors->maker)
+        return bsw_text_rows_make(&vectors->lines, vectors->maker, vectors->is_query, first_row,
+                                  num_rows, out, err);
     if (vectors->file.fd < 0) {
         bsw_synth_rows(&vectors->synth, first_row, num_rows, out);
         return BSW_OK;

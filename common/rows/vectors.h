@@ -7,7 +7,8 @@
 // dims), .npy (1 or 2 axes, f4 f2 u1 i1, C order, little endian; one axis of n numbers is one row
 // of n dims), .hdf5 .h5 with :DATASET behind it (ann-benchmarks), and
 // synth:count=N,dims=D[,seed=S][,clusters=C][,type=float32|uint8][,spectrum=X] made by synth.h, and
-// memory:WORD, rows that a caller has lent.
+// memory:WORD, rows that a caller has lent. Lines of .txt and columns of .tsv, :COLUMN behind it,
+// are rows of float32 where a model that makes them is lent (text_lines.h).
 #ifndef BITSWEEP_COMMON_VECTORS_H
 #define BITSWEEP_COMMON_VECTORS_H
 

@@ -218,12 +218,13 @@ static enum bsw_status verify_model(const struct verify_options *o, struct bsw_m
     return status;
 }
 
-static enum bsw_status verify(const struct verify_options *o, struct bsw_transport *transport,
+static enum bsw_status verify(struct verify_options *o, struct bsw_transport *transport,
                               struct bsw_manifest *manifest, struct bsw_error *err)
 {
     struct verify_totals totals = {0};
     double started = bsw_clock_seconds();
     enum bsw_status status = bsw_manifest_read(o->index, manifest, err);
+    if (status == BSW_OK && !bsw_manifest_has_rows(manifest)) o->no_source = 1;
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(bsw_same_input_agree(transport, manifest->build_digest, o->index, err));
     status = transport->rank == 0 ? verify_model(o, manifest, err) : BSW_OK;

@@ -13,6 +13,7 @@
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
 #include "coordinator/encode/encode_pass.h"
+#include "coordinator/encode/encode_text.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/encode_journal.h"
 #include "coordinator/job/index_folder.h"
@@ -34,6 +35,7 @@ struct encode_job {
     struct bsw_manifest manifest;
     struct bsw_index_folder folder;
     struct bsw_codec_model model; // of a codec that has one
+    struct bsw_encode_text text;
     struct bsw_encode_lists lists;
     struct bsw_encode_pass pass;
     struct bsw_encode_journal journal;
@@ -48,8 +50,9 @@ struct encode_job {
 // ---- settings ----
 
 // Sets the defaults, too.
-static enum bsw_status complete(struct bsw_encode_settings *s, struct bsw_error *err)
+static enum bsw_status complete(struct encode_job *job, struct bsw_error *err)
 {
+    struct bsw_encode_settings *s = &job->settings;
     if (!s->base || !s->index)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s is needed", s->base ? "--index" : "--base");
     double bits = s->code.bits;
@@ -59,6 +62,7 @@ static enum bsw_status complete(struct bsw_encode_settings *s, struct bsw_error 
     BSW_TRY(bsw_setting_count("shards", s->shards, 1, BSW_MAX_SHARDS, err));
     if (s->rows.first == 0 && s->rows.last == 0) s->rows = BSW_ALL_ROWS;
     if (!s->device.text) s->device.text = "auto";
+    BSW_TRY(bsw_encode_text_settle(&job->text, s, err));
     return bsw_codec_check_settings(s->codec, &s->code, err);
 }
 
@@ -219,11 +223,13 @@ static enum bsw_status make_plan(struct encode_job *job, struct bsw_error *err)
 }
 
 // A model is a file, or an index, whose manifest is read.
-static enum bsw_status check_files(const struct bsw_encode_settings *s, struct bsw_error *err)
+static enum bsw_status check_files(const struct encode_job *job, struct bsw_error *err)
 {
+    const struct bsw_encode_settings *s = &job->settings;
+    const char *model = job->text.path ? job->text.path : s->code.model;
     char manifest[BSW_PATH_BYTES] = "";
-    if (s->code.model) BSW_TRY(bsw_path_join(manifest, s->code.model, "manifest.pb", err));
-    const struct bsw_command_files files = {.inputs = {s->base, s->code.model, manifest},
+    if (model) BSW_TRY(bsw_path_join(manifest, model, "manifest.pb", err));
+    const struct bsw_command_files files = {.inputs = {s->base, model, manifest},
                                             .outputs = {s->index},
                                             .folder = s->index,
                                             .is_made = bsw_index_folder_makes};
@@ -258,7 +264,7 @@ static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
     const struct bsw_encode_settings *s = &job->settings;
     const struct bsw_manifest_lists *lists = &job->manifest.lists;
     struct bsw_journal_fields fields;
-    BSW_TRY(check_files(s, err));
+    BSW_TRY(check_files(job, err));
     BSW_TRY(bsw_index_folder_begin(&job->folder, s->index, err));
     // With the folder in hand. A run that began with force may be resumed without it.
     int is_forced = s->force || (s->resume && (bsw_encode_plan_exists(s->index) ||
@@ -266,6 +272,7 @@ static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
     if (!s->resume && !s->force) BSW_TRY(bsw_encode_refuse_loss(s->index, err));
     BSW_TRY(bsw_index_folder_check(&job->folder, is_forced, err));
     if (job->model.bytes.bytes > 0) job->folder.model = &job->model.bytes;
+    if (job->text.bytes.bytes > 0) job->folder.model = &job->text.bytes;
     BSW_TRY(bsw_source_relative(s->base, s->index, job->manifest.source_path, err));
     BSW_TRY(make_fields(job, &fields, err));
     BSW_TRY(find_whole(job, &fields, err));
@@ -509,7 +516,8 @@ static enum bsw_status lay_out(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
     const struct bsw_encode_settings *s = &job->settings;
-    enum bsw_status status = open_input(job, err);
+    enum bsw_status status = bsw_encode_text_open(&job->text, s, transport->rank, err);
+    if (status == BSW_OK) status = open_input(job, err);
     if (status == BSW_OK) status = raise_limit(job, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = open_device(job, err);
@@ -558,6 +566,7 @@ static void deinit(struct encode_job *job)
 {
     bsw_device_close(&job->device.device);
     bsw_vectors_close(&job->vectors);
+    bsw_encode_text_close(&job->text);
     bsw_encode_lists_deinit(&job->lists);
     bsw_manifest_deinit(&job->manifest);
     bsw_codec_model_close(&job->model);
@@ -570,7 +579,7 @@ enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
 {
     struct encode_job job = {.settings = *settings, .transport = transport};
     job.journal.has_more = settings->table_of != NULL;
-    BSW_TRY(bsw_transport_agree(transport, complete(&job.settings, err), err));
+    BSW_TRY(bsw_transport_agree(transport, complete(&job, err), err));
     enum bsw_status status = encode(&job, err);
     int is_kept = bsw_encode_journal_close(&job.journal, status);
     if (is_kept && status == BSW_ERROR_IO)

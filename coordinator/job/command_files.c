@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "common/base/file.h"
+#include "common/rows/text_lines.h"
 #include "common/rows/vectors.h"
 
 // One that exists.
@@ -39,8 +40,10 @@ static enum bsw_status refuse_inputs(const struct bsw_command_files *files,
     for (int i = 0; i < BSW_MOST_FILES; i++) {
         const char *input = files->inputs[i];
         struct bsw_hdf5_name hdf5;
+        struct bsw_text_name text;
         if (!input || strncmp(input, "synth:", 6) == 0) continue;
         if (bsw_hdf5_name_parse(input, "", &hdf5)) input = hdf5.file;
+        if (bsw_text_name_parse(input, &text)) input = text.file;
         BSW_TRY(refuse_file(output, input, "an input", err));
     }
     return BSW_OK;

@@ -226,6 +226,14 @@ static void tell_training(struct bsw_facts *facts, const struct bsw_rbe_origin *
     bsw_facts_close(facts);
 }
 
+static void tell_text(struct bsw_facts *facts, const struct bsw_text_vocabulary *vocabulary)
+{
+    if (vocabulary->num_grams == 0) return;
+    bsw_fact_integer(facts, "trigrams", vocabulary->num_grams, "  text      %d letter trigrams");
+    bsw_fact_flag(facts, "hashed", !vocabulary->keys, ", hashed");
+    bsw_facts_say(facts, ", groups of %d words\n", BSW_TEXT_GROUP_WORDS);
+}
+
 void bsw_model_facts(struct bsw_facts *facts, const char *path, const struct bsw_rbe_model *model)
 {
     const struct bsw_rbe_shape *query = &model->sides[BSW_RBE_QUERY].shape;
@@ -244,6 +252,7 @@ void bsw_model_facts(struct bsw_facts *facts, const char *path, const struct bsw
                   ", scales by %s\n");
     tell_side(facts, "query", query);
     tell_side(facts, "document", &model->sides[BSW_RBE_DOCUMENT].shape);
+    tell_text(facts, &model->text.vocabulary);
     tell_training(facts, &model->origin);
 }
 

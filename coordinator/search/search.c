@@ -354,6 +354,10 @@ static enum bsw_status begin_lead(struct bsw_search *search, struct bsw_error *e
 {
     const struct bsw_search_run *run = &search->run;
     const struct bsw_search_sink *sink = run->sink;
+    char model[BSW_PATH_BYTES];
+    if (search->options.index && bsw_text_model_of_index(search->options.index, model))
+        BSW_TRY(bsw_text_model_lend(&search->text, model, search->settings.level, &run->queries, 1,
+                                    err));
     BSW_TRY(bsw_query_source_open(run->queries, run->query_rows, &search->manifest,
                                   search->settings.query_bits, search->settings.level,
                                   &search->queries, err));
@@ -374,6 +378,7 @@ static void forget_run(struct bsw_search *search)
 {
     bsw_batch_pipeline_deinit(&search->pipeline);
     bsw_query_source_close(&search->queries);
+    bsw_text_model_take_back(&search->text);
     bsw_free(&search->seconds);
     bsw_free(&search->ranks);
     search->queries = (struct bsw_query_source){0};

@@ -18,6 +18,7 @@
 #include "common/job/progress.h"
 #include "coordinator/job/device_choice.h"
 #include "coordinator/job/job_events.h"
+#include "coordinator/job/text_model.h"
 #include "coordinator/search/batch_pipeline.h"
 #include "coordinator/search/search_settings.h"
 #include "shard/codecs/codec.h"
@@ -126,6 +127,7 @@ struct bsw_search {
     // The last run.
     struct bsw_search_run run;
     struct bsw_query_source queries;
+    struct bsw_text_model text; // the index's, for queries of text; rank 0
     struct bsw_search_parts parts;
     struct bsw_batch_pipeline pipeline;
     uint64_t num_asked, num_answered; // queries of all passes
