@@ -258,6 +258,9 @@ struct bitsweep_index_info {
        out. */
     double check_recall;
     char check_cause[192];
+    uint64_t deleted_rows; /* of num_rows; bitsweep_compact takes them out */
+    uint64_t generation;   /* changes since the index was made */
+    int has_ids;           /* rows have ids, which searches answer */
 };
 #define bitsweep_index_info_init(info) bitsweep_index_info_init_of(info, sizeof *(info))
 BITSWEEP_API void bitsweep_index_info_init_of(struct bitsweep_index_info *info, size_t size);

@@ -71,10 +71,14 @@ static enum bsw_status refuse_index(const struct bsw_command_files *files,
     char path[BSW_PATH_BYTES];
     if (!files->index) return BSW_OK;
     BSW_TRY(refuse_index_files(files, output, err));
-    if (manifest->source_is_copied || strncmp(manifest->source_path, "synth:", 6) == 0)
-        return BSW_OK;
-    BSW_TRY(bsw_manifest_source(manifest, files->index, path, err));
-    return refuse_file(output, path, "the raw rows of the index that is read", err);
+    for (uint32_t shard = 0; shard < manifest->num_shards; shard++) {
+        const struct bsw_shard_home home = bsw_manifest_home(manifest, shard);
+        if (home.shard > 0 || home.source_is_copied || strncmp(home.source_path, "synth:", 6) == 0)
+            continue;
+        BSW_TRY(bsw_shard_source(&home, files->index, path, err));
+        BSW_TRY(refuse_file(output, path, "the raw rows of the index that is read", err));
+    }
+    return BSW_OK;
 }
 
 static enum bsw_status check_path(const struct bsw_command_files *files, const char *path,
