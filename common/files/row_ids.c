@@ -136,6 +136,9 @@ enum bsw_status bsw_integers_check_different(const char *name, const int64_t *id
     BSW_TRY(bsw_allocate(&placed, count, sizeof *placed, "ids", err));
     for (uint64_t i = 0; i < count; i++) placed[i] = (struct bsw_placed_id){ids[i], i};
     bsw_placed_ids_sort(placed, count);
+    if (count > 0 && placed[0].id < 0)
+        status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: id %lld must be 0 to 2^63 - 1", name,
+                          (long long)placed[0].id);
     for (uint64_t i = 1; i < count && status == BSW_OK; i++) {
         if (placed[i].id == placed[i - 1].id)
             status = bsw_fail(err, BSW_ERROR_BAD_DATA,

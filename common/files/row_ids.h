@@ -29,7 +29,7 @@ struct bsw_placed_id {
 };
 void bsw_placed_ids_sort(struct bsw_placed_id *ids, uint64_t count);
 
-// BSW_ERROR_BAD_DATA, naming `name`, where a number is there twice.
+// BSW_ERROR_BAD_DATA, naming `name`, where a number is below 0 or there twice.
 enum bsw_status bsw_integers_check_different(const char *name, const int64_t *ids, uint64_t count,
                                              struct bsw_error *err);
 
