@@ -305,7 +305,7 @@ enum bsw_status bsw_library_check_room(const struct bsw_results *answers, struct
 
 // ---- what an index is ----
 
-// Of all shards.
+// Whether all shards have them.
 static int has_vectors(const struct bsw_manifest *manifest)
 {
     for (uint32_t i = 0; i < manifest->num_shards; i++)

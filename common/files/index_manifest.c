@@ -73,7 +73,7 @@ struct bsw_known_answers bsw_manifest_known(const struct bsw_manifest *manifest,
                                       manifest->known + entry->first_known};
 }
 
-// Of num_known_rows for each shard.
+// Each shard has its num_known_rows.
 static enum bsw_status reserve_known(struct bsw_manifest *manifest, uint32_t num_queries,
                                      size_t total, struct bsw_error *err)
 {
