@@ -44,7 +44,8 @@ static void report_drift(struct bsw_facts *f, const struct bsw_append_stats *s)
 {
     const struct bsw_code_check *now = &s->encode.check, *before = &s->before;
     if (now->num_queries == 0) {
-        bsw_facts_say(f, "drift: not measured, as rows are too few or --check is off\n");
+        bsw_facts_say(
+            f, "drift: not measured: rows are few, codes take no sample, or --check is off\n");
         return;
     }
     bsw_fact_real(f, "check_recall", now->recall, "drift: codes find %.3f of the nearest 10");

@@ -91,8 +91,8 @@ enum bsw_status bsw_code_check_set(const struct bsw_code_recall *measure,
                                    const struct bsw_sample_far *far, struct bsw_manifest *manifest,
                                    struct bsw_error *err);
 
-// The same for codes that were trained by other rows, without a cause; where there are too few rows
-// the manifest says nothing.
+// The same for codes that were trained by other rows, without a cause; where there are too few
+// rows, or the codec takes no sample, the manifest says nothing.
 enum bsw_status bsw_code_check_frame(const struct bsw_encode_training *training,
                                      struct bsw_manifest *manifest, struct bsw_error *err);
 

@@ -92,6 +92,33 @@ check "lists-1: verify" "$program" verify lists-1/index --quiet
 check "lists-1: compact" "$program" compact lists-1/index --quiet
 check "lists-1: calibrate" "$program" calibrate lists-1/index --quiet
 
+# A model that the index has a copy of; and rows that have faults.
+check "train" "$program" train --base first.npy --metric cosine --model m.rbe --epochs 1 --quiet
+check "rbe" "$program" encode --base first.npy --codec rbe --model m.rbe --index rbe --quiet
+rm m.rbe
+check "rbe: append" "$program" append --index rbe --base more.npy --quiet
+check "rbe: delete" "$program" delete --index rbe --rows 9:99 --quiet
+check "rbe: compact" "$program" compact rbe --quiet
+check "rbe: verify" "$program" verify rbe --quiet
+"$python" - <<'END'
+import numpy
+rows = numpy.random.default_rng(1).normal(size=(400, 24)).astype("f4")
+rows[[5, 250]] = numpy.nan
+numpy.save("faults.npy", rows)
+END
+for lists in 0 8; do
+    bad=(--base faults.npy --drop-bad-rows --quiet)
+    check "faults" "$program" encode "${bad[@]}" --rows :200 --metric l2 --lists $lists --index "bad$lists" --check off
+    check "faults: append" "$program" append "${bad[@]}" --index "bad$lists" --rows 200:
+    refused 65 "faults.npy: row 250 has a NaN or Inf" \
+        "$program" append --base faults.npy --index "bad$lists" --rows 200:
+    "$program" delete --index "bad$lists" --rows 0:10 >"$folder/deleted"
+    check "a dropped row is gone before" grep -q '^9 rows deleted, 1 were gone before; 389 rows left of 400' "$folder/deleted"
+    check "faults: verify" "$program" verify "bad$lists" --quiet
+    check "faults: compact" "$program" compact "bad$lists" --quiet
+    check "faults: verify again" "$program" verify "bad$lists" --quiet
+done
+
 # Ids: answers, eval.
 check "ids" "$program" encode --base first.npy --metric l2 --bits 3 --index ids --ids ids.npy --quiet
 check "more ids" "$program" append --index ids --base more.npy --rows 500: --ids more_ids.npy --quiet
