@@ -81,6 +81,38 @@ if [[ -x $emulated ]]; then
     same_bytes emulated cpu "deleted, lists"
 fi
 
+# Searches while rows are deleted, one a generation, and compacted in between: each answers as one generation does, in
+# which rows up to some number are gone; or it says that its files are.
+"$python" -c 'import numpy; numpy.save("own.npy", numpy.load("first.npy")[:25]);
+numpy.save("own_ids.npy", numpy.arange(2000))'
+"$program" encode --base first.npy --ids own_ids.npy --metric l2 --bits 2 --index busy --shards 2 --quiet
+(
+    for row in {0..24}; do
+        echo "$row" >row.txt
+        "$program" delete --index busy --ids row.txt --quiet
+        if ((row % 8 == 7)); then "$program" compact busy --quiet; fi
+    done
+    touch changed
+) 2>changes &
+num_busy=0
+while [[ ! -e changed ]]; do
+    num_busy=$((num_busy + 1))
+    "$program" search --index busy --queries own.npy --k 1 --oversample 50 --out "busy.$num_busy" --quiet 2>said ||
+        grep -q 'begin again' said || cat said >>wrong
+done
+wait
+check "changes while searches run" test ! -s changes
+check "$num_busy searches meanwhile" test ! -s wrong
+check "each of one generation" "$python" - <<'END'
+import glob, numpy
+files = glob.glob("busy.*[0-9]")
+assert files
+for file in files:
+    ids = numpy.frombuffer(open(file, "rb").read()[16:16 + 25 * 8], "<i8")
+    is_gone = ids != numpy.arange(25)
+    assert not (numpy.diff(is_gone.astype(int)) > 0).any(), (file, ids)
+END
+
 # Indexes of older programs.
 cp -r "$data/format-2" "$data/lists-1" .
 check "format-2: append" "$program" append --index format-2/index --base format-2/base.u8bin --quiet
