@@ -109,10 +109,8 @@ static enum bsw_status check_ids(const struct append_job *job, struct bsw_error 
     int has_ids = bsw_manifest_has_ids(manifest);
     if (has_ids != (s->ids != NULL))
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        has_ids ? "%s: its rows have ids: give --ids for new "
-                                  "ones"
-                                : "--ids: rows of %s have none: make it with "
-                                  "encode --ids",
+                        has_ids ? "%s: its rows have ids: give --ids for new ones"
+                                : "--ids: rows of %s have none: make it with encode --ids",
                         s->index);
     if (!has_ids) return BSW_OK;
     BSW_TRY(bsw_row_ids_live(manifest, s->index, &live, &num_live, err));

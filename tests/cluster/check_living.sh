@@ -151,6 +151,14 @@ for lists in 0 8; do
     check "faults: verify again" "$program" verify "bad$lists" --quiet
 done
 
+# An output is no file of a part, and no source of one.
+"$program" encode --base first.npy --metric l2 --index outs --quiet
+"$program" append --index outs --base more.npy --quiet
+for file in outs/part-00001/shard-00000-of-00001.codes outs/part-00001/manifest.pb outs/manifest-00000.pb more.npy; do
+    refused 2 "${file##*/}" "$program" search --index outs "${ask[@]}" --out "$file"
+done
+check "verify what was no output" "$program" verify outs --quiet
+
 # Ids: answers, eval.
 check "ids" "$program" encode --base first.npy --metric l2 --bits 3 --index ids --ids ids.npy --quiet
 check "more ids" "$program" append --index ids --base more.npy --rows 500: --ids more_ids.npy --quiet
