@@ -321,10 +321,9 @@ static enum bsw_status npy_shape(const struct head *head, const struct npy_heade
     return set_dense(head, type, num_rows, header->shape[header->num_axes - 1], first_byte, out);
 }
 
-static enum bsw_status parse_npy(const struct head *head, enum bsw_vector_type type,
-                                 struct bsw_vector_layout *out)
+static enum bsw_status take_npy(const struct head *head, struct npy_header *header,
+                                uint64_t *numbers_at)
 {
-    (void)type;
     if (head->bytes < 10) return fail_short(head, 10);
     if (memcmp(head->data, "\x93NUMPY", 6) != 0) {
         return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: does not begin as a .npy file does",
@@ -348,12 +347,47 @@ static enum bsw_status parse_npy(const struct head *head, enum bsw_vector_type t
     struct literal in = {.start = (const char *)head->data,
                          .at = (const char *)head->data + start,
                          .end = (const char *)head->data + first_byte};
-    struct npy_header header = {0};
-    if (!take_npy_header(&in, &header)) {
+    if (!take_npy_header(&in, header)) {
         return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: the .npy header is wrong at byte %zu",
                         head->name, (size_t)(in.at - in.start));
     }
+    *numbers_at = first_byte;
+    return BSW_OK;
+}
+
+static enum bsw_status parse_npy(const struct head *head, enum bsw_vector_type type,
+                                 struct bsw_vector_layout *out)
+{
+    struct npy_header header = {0};
+    uint64_t first_byte;
+    (void)type;
+    BSW_TRY(take_npy(head, &header, &first_byte));
     return npy_shape(head, &header, first_byte, out);
+}
+
+enum bsw_status bsw_npy_integers_parse(const char *name, const void *data, size_t bytes,
+                                       struct bsw_npy_integers *out, struct bsw_error *err)
+{
+    static const char *const types[] = {"i8", "u8", "i4", "u4"};
+    const struct head head = {
+        .name = name, .data = data, .bytes = bytes, .file_bytes = bytes, .err = err};
+    struct npy_header header = {0};
+    size_t type = 0;
+    BSW_TRY(take_npy(&head, &header, &out->first_byte));
+    while (type < 4 && !is_npy_type(&header, types[type])) type++;
+    if (type == 4 || header.num_axes != 1)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                        "%s: must be one axis of int64, uint64, int32 or uint32: in Python, "
+                        "numpy.save(FILE, ids.astype('int64'))",
+                        name);
+    out->bytes = types[type][1] == '8' ? 8 : 4;
+    out->is_signed = types[type][0] == 'i';
+    out->count = header.shape[0];
+    if (out->count == (bytes - out->first_byte) / out->bytes &&
+        (bytes - out->first_byte) % out->bytes == 0)
+        return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %zu bytes do not fit the %llu numbers it says",
+                    name, bytes, (unsigned long long)out->count);
 }
 
 static enum bsw_status (*const parsers[BSW_NUM_FORMS])(const struct head *head,

@@ -14,11 +14,12 @@ struct bsw_vectors {
     char *name;
     struct bsw_vector_file file; // synth: fd -1, of the layout type, dims and num_rows only
     struct bsw_synth synth;
-    const unsigned char *numbers;       // of rows in memory, borrowed; the file as that of synth:
+    const struct bsw_memory_rows *rows; // in memory, borrowed; the file as that of synth:
     const struct bsw_text_maker *maker; // of text, borrowed; the file likewise
     struct bsw_text_lines lines;
     int is_query;
     struct bsw_row_range range; // resolved: last <= num_rows of the layout
+    uint64_t shift;             // ids are rows of the range and this
 };
 
 #define SYNTH_PREFIX "synth:"
@@ -44,7 +45,7 @@ static enum bsw_status open_memory(bsw_vectors *vectors, struct bsw_error *err)
     vectors->file.layout.type = rows->type;
     vectors->file.layout.dims = rows->dims;
     vectors->file.layout.num_rows = rows->num_rows;
-    vectors->numbers = rows->numbers;
+    vectors->rows = rows;
     return BSW_OK;
 }
 
@@ -198,7 +199,17 @@ uint32_t bsw_vectors_dims(const bsw_vectors *vectors)
 
 uint64_t bsw_vectors_first_row(const bsw_vectors *vectors)
 {
-    return vectors->range.first;
+    return vectors->range.first + vectors->shift;
+}
+
+void bsw_vectors_number(bsw_vectors *vectors, uint64_t first_id)
+{
+    vectors->shift = first_id - vectors->range.first;
+}
+
+uint64_t bsw_vectors_shift(const bsw_vectors *vectors)
+{
+    return vectors->shift;
 }
 
 uint64_t bsw_vectors_num_rows(const bsw_vectors *vectors)
@@ -271,10 +282,21 @@ static enum bsw_status read_vecs(const bsw_vectors *vectors, uint64_t first_row,
     return status;
 }
 
+static enum bsw_status read_memory(const bsw_vectors *vectors, uint64_t first_row, size_t num_rows,
+                                   void *out, struct bsw_error *err)
+{
+    const struct bsw_memory_rows *rows = vectors->rows;
+    size_t row_bytes = bsw_vectors_row_bytes(vectors);
+    if (!rows->numbers) return rows->read(rows->context, first_row, num_rows, out, err);
+    memcpy(out, (const unsigned char *)rows->numbers + first_row * row_bytes, num_rows * row_bytes);
+    return BSW_OK;
+}
+
 enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row, size_t num_rows,
                                  void *out, struct bsw_error *err)
 {
     const struct bsw_vector_layout *layout = &vectors->file.layout;
+    first_row -= vectors->shift;
     if (first_row < vectors->range.first || first_row > vectors->range.last ||
         num_rows > vectors->range.last - first_row) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: %zu rows from %llu are not inside %llu:%llu",
@@ -283,11 +305,7 @@ enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row,
                         (unsigned long long)vectors->range.last);
     }
     if (num_rows == 0) return BSW_OK;
-    if (vectors->numbers) {
-        size_t row_bytes = bsw_vectors_row_bytes(vectors);
-        memcpy(out, vectors->numbers + first_row * row_bytes, num_rows * row_bytes);
-        return BSW_OK;
-    }
+    if (vectors->rows) return read_memory(vectors, first_row, num_rows, out, err);
     if (vectors->maker)
         return bsw_text_rows_make(&vectors->lines, vectors->maker, vectors->is_query, first_row,
                                   num_rows, out, err);
@@ -313,7 +331,7 @@ int bsw_memory_rows_is_name(const char *name)
 static enum bsw_status check_lent(const struct bsw_memory_rows *rows, struct bsw_error *err)
 {
     size_t bytes;
-    if (!rows->numbers)
+    if (!rows->numbers && !rows->read)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: no array and no file", rows->name);
     if ((unsigned)rows->type >= BSW_VECTOR_INT32)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: unknown type %d of numbers", rows->name,

@@ -125,9 +125,11 @@ static enum bsw_status verify_files(const struct verify_options *o,
         if (!o->no_source) bsw_raw_rows_close(&raw);
     }
     if (status == BSW_OK &&
-        totals->dropped_rows - dropped_before != manifest->shards[shard].dropped_rows) {
-        status = bsw_fail(err, BSW_ERROR_BAD_DATA,
-                          "%s: masks do not fit the manifest's dropped rows", file->path);
+        totals->dropped_rows - dropped_before !=
+            manifest->shards[shard].dropped_rows + manifest->shards[shard].deleted_rows) {
+        status =
+            bsw_fail(err, BSW_ERROR_BAD_DATA,
+                     "%s: masks do not fit the manifest's dropped and deleted rows", file->path);
     }
     if (status == BSW_OK && answers) {
         status = bsw_answer_lists_check(&answers->lists[shard], manifest, shard, err);

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/process.h"
+#include "common/files/row_ids.h"
 #include "common/job/stop_signal.h"
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
@@ -36,6 +37,7 @@ struct encode_job {
     struct bsw_index_folder folder;
     struct bsw_codec_model model; // of a codec that has one
     struct bsw_encode_text text;
+    struct bsw_buffer ids;        // rank 0: bytes of their file
     struct bsw_encode_lists lists;
     struct bsw_encode_pass pass;
     struct bsw_encode_journal journal;
@@ -138,14 +140,18 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
     struct bsw_manifest *manifest = &job->manifest;
     BSW_TRY(bsw_vectors_open(s->base, s->rows, &job->vectors, err));
     manifest->codec = s->codec;
+    if (s->frame) bsw_vectors_number(job->vectors, s->first_id);
+    if (s->frame) BSW_TRY(bsw_encode_take_frame(s->frame, job->vectors, manifest, err));
     BSW_TRY(choose_metric(s, job->vectors, &manifest->metric, err));
     manifest->first_row = bsw_vectors_first_row(job->vectors);
     manifest->num_rows = bsw_vectors_num_rows(job->vectors);
     manifest->source_type = bsw_vectors_type(job->vectors);
     manifest->source_rows = bsw_vectors_source_rows(job->vectors);
     manifest->source_file_bytes = bsw_vectors_file_bytes(job->vectors);
+    manifest->source_shift = bsw_vectors_shift(job->vectors);
     manifest->source_is_copied = s->copy_vectors;
     BSW_TRY(check_shards(job, err));
+    if (s->frame) return BSW_OK;
     BSW_TRY(settle_lists(job, manifest, err));
     job->has_model_lists = manifest->lists.centroids != NULL;
     BSW_TRY(settle_residuals(s, &manifest->lists, err));
@@ -202,6 +208,8 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
         .progress = s->progress,
         .checks_codes = s->checks_codes,
         .chooses_residuals = bsw_encode_chooses_residuals(s, &job->manifest)};
+    if (s->frame)
+        return s->checks_codes ? bsw_code_check_frame(&training, &job->manifest, err) : BSW_OK;
     return bsw_encode_train(&training, &job->manifest, err);
 }
 
@@ -258,6 +266,21 @@ static enum bsw_status find_whole(struct encode_job *job, struct bsw_journal_fie
     return bsw_encode_table_check(s->index, fields, err);
 }
 
+// Rank 0: the file of ids, as they must be.
+static enum bsw_status take_ids(struct encode_job *job, struct bsw_error *err)
+{
+    const struct bsw_encode_settings *s = &job->settings;
+    if (!s->ids) return BSW_OK;
+    if (s->num_ids != job->manifest.num_rows)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--ids: %llu ids for %llu rows",
+                        (unsigned long long)s->num_ids, (unsigned long long)job->manifest.num_rows);
+    BSW_TRY(bsw_integers_check_different("--ids", s->ids, s->num_ids, err));
+    BSW_TRY(bsw_row_ids_pack(s->ids, s->num_ids, &job->ids, err));
+    job->manifest.ids_digest = XXH3_64bits(job->ids.data, job->ids.bytes);
+    job->folder.ids = &job->ids;
+    return BSW_OK;
+}
+
 // Rank 0: output folder, what is left of an earlier run.
 static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
 {
@@ -271,9 +294,10 @@ static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
                                                (s->table_of && bsw_encode_lacks_table(s->index))));
     if (!s->resume && !s->force) BSW_TRY(bsw_encode_refuse_loss(s->index, err));
     BSW_TRY(bsw_index_folder_check(&job->folder, is_forced, err));
-    if (job->model.bytes.bytes > 0) job->folder.model = &job->model.bytes;
-    if (job->text.bytes.bytes > 0) job->folder.model = &job->text.bytes;
+    if (job->model.bytes.bytes > 0 && !s->frame) job->folder.model = &job->model.bytes;
+    if (job->text.bytes.bytes > 0 && !s->frame) job->folder.model = &job->text.bytes;
     BSW_TRY(bsw_source_relative(s->base, s->index, job->manifest.source_path, err));
+    BSW_TRY(take_ids(job, err));
     BSW_TRY(make_fields(job, &fields, err));
     BSW_TRY(find_whole(job, &fields, err));
     if (job->is_found) return bsw_events_output(s->events, s->index, "blocks", err);
@@ -571,6 +595,7 @@ static void deinit(struct encode_job *job)
     bsw_manifest_deinit(&job->manifest);
     bsw_codec_model_close(&job->model);
     bsw_encode_pass_deinit(&job->pass);
+    bsw_buffer_deinit(&job->ids);
 }
 
 enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,

@@ -512,3 +512,59 @@ enum bsw_status bsw_code_check_set(const struct bsw_code_recall *measure,
     find_cause(measure, far, manifest->codec, check);
     return BSW_OK;
 }
+
+// ---- codes that were trained by other rows ------------------------------------------------------
+
+enum bsw_status bsw_code_check_frame(const struct bsw_encode_training *training,
+                                     struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    struct bsw_code_recall measure;
+    if (!manifest->codec->table->needs_sample) return BSW_OK; // which is not checked by encode
+    enum bsw_status status =
+        bsw_code_recall_init(&measure, training->vectors, manifest, manifest->lists.is_residual,
+                             training->level, training->progress, err);
+    if (status == BSW_OK && measure.num_queries > 0) {
+        status = bsw_code_check_set(&measure, &(struct bsw_sample_far){0}, manifest, err);
+        manifest->check.cause[0] = '\0';
+    }
+    bsw_code_recall_deinit(&measure);
+    return status;
+}
+
+static enum bsw_status check_frame_rows(const struct bsw_manifest *frame,
+                                        const bsw_vectors *vectors, struct bsw_error *err)
+{
+    if (bsw_vectors_type(vectors) != frame->source_type)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: has %s rows, the index %s: convert them first",
+                        bsw_vectors_name(vectors), bsw_vector_type_name(bsw_vectors_type(vectors)),
+                        bsw_vector_type_name(frame->source_type));
+    if (bsw_vectors_dims(vectors) != bsw_manifest_row_dims(frame))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: has %u dims, the index %u",
+                        bsw_vectors_name(vectors), bsw_vectors_dims(vectors),
+                        bsw_manifest_row_dims(frame));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_encode_take_frame(const struct bsw_manifest *frame, const bsw_vectors *vectors,
+                                      struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    struct bsw_buffer packed = {0};
+    BSW_TRY(check_frame_rows(frame, vectors, err));
+    enum bsw_status status = bsw_manifest_pack(frame, &packed, err);
+    if (status == BSW_OK)
+        status = bsw_manifest_parse("the manifest of the index", packed.data, packed.bytes,
+                                    manifest, err);
+    bsw_buffer_deinit(&packed);
+    BSW_TRY(status);
+    bsw_free(&manifest->shards);
+    bsw_free(&manifest->known);
+    bsw_free(&manifest->parts);
+    bsw_calibration_deinit(&manifest->calibration);
+    manifest->calibration = (struct bsw_calibration){0};
+    manifest->check = (struct bsw_code_check){0};
+    manifest->num_shards = manifest->num_known = manifest->num_parts = 0;
+    manifest->generation = manifest->build_digest = manifest->source_digest = 0;
+    manifest->dropped_rows = manifest->ids_digest = 0;
+    manifest->lists.has_ordered_vectors = 0;
+    return BSW_OK;
+}

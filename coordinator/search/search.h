@@ -45,6 +45,7 @@ struct bsw_search_options {
     // Self-checks at the start, so often and at the end; 0: start and end; or BSW_CHECK_NEVER.
     double check_seconds;
     int is_unchecked;              // no self-checks, but those of a new device
+    int answers_rows;              // numbers, also where rows have ids
     struct bsw_progress *progress; // rank 0; NULL: nothing is shown
 };
 
@@ -123,6 +124,7 @@ struct bsw_search {
     struct bsw_assignment assignment;
     struct bsw_shard_service service;
     struct bsw_batch_search batches;
+    int64_t *row_ids; // rank 0: of an index whose rows have ids; owned
     int is_loaded;
     // The last run.
     struct bsw_search_run run;
