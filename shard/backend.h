@@ -19,6 +19,7 @@
 #include "shard/codecs/selective_table.h"
 #include "shard/lists/coarse_search.h"
 #include "shard/scan/candidate_lists.h"
+#include "shard/scan/row_mask.h"
 
 BSW_C_BEGIN
 
@@ -159,6 +160,7 @@ struct bsw_scan_job {
     size_t span, first;                      // of the needs; `first`: of the shards
     struct bsw_backend_shard *const *shards; // [num_shards], in order of load
     size_t num_shards;
+    const struct bsw_row_mask *masks; // [num_shards]: rows that may be found; NULL: all
     struct bsw_query_range queries;
     const struct bsw_list_choice *choice; // with lists: which; NULL: all queries look at all
     uint32_t scan_dims;                   // with lists: as struct bsw_probe_settings has them

@@ -298,6 +298,7 @@ static struct bsw_device_task task_of(struct device_state *state, const struct b
                                     .queries = job->queries,
                                     .choice = job->choice,
                                     .scan_dims = job->scan_dims,
+                                    .masks = job->masks,
                                     .limits = job->limits,
                                     .keep = job->keep,
                                     .workspace = job->workspace,

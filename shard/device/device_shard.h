@@ -46,12 +46,15 @@ enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_devi
                                        struct bsw_device_engine *out, struct bsw_error *err);
 void bsw_device_engine_close(struct bsw_device_engine *engine);
 
+struct bsw_device_mask;
+
 struct bsw_device_shard {
     const struct bsw_resident_shard *host; // borrowed
     struct bsw_device_buffer memory;
     struct bsw_device_buffer rows;    // uint32_t of each place, with lists
     struct bsw_device_buffer lists;   // uint32_t of each bundle, for tables of lists
     struct bsw_device_codes resident; // bundles [0, resident.num_bundles)
+    struct bsw_device_mask *mask;     // device_mask.h; owned, NULL: scans find all rows
     size_t num_bundles;
     struct bsw_device_pinned
         pinned[BSW_MAX_SEGMENTS + 4]; // arrays of host whose copies go at full speed
@@ -106,6 +109,7 @@ struct bsw_device_task {
     struct bsw_query_range queries;
     const struct bsw_list_choice *choice; // of items; NULL: all queries look at all lists
     uint32_t scan_dims;                   // of items: as struct bsw_probe_settings has them
+    const struct bsw_row_mask *masks;     // [num_shards]: rows that may be found; NULL: all
     const uint32_t *limits;               // [queries]; NULL: none
     size_t keep;
     // Only its `scan` and `queue` are read, which is that of the needs or {0}, and its figures
