@@ -166,6 +166,7 @@ struct bsw_scan_job {
     uint32_t scan_dims;                   // with lists: as struct bsw_probe_settings has them
     const uint32_t *limits;               // [queries]: scores, inclusive; NULL: none
     size_t keep;
+    int is_continued; // items that stay are added to those of the job before, of other queries
     int is_of_places; // with lists: all places, which are taken for rows (known answers)
     int stays;        // items stay where a device merges them, lists of the first shard have counts
     struct bsw_scan_workspace *workspace;

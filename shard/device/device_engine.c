@@ -107,7 +107,7 @@ static enum bsw_status scan_groups(struct bsw_device_group *group, int is_begun,
     BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, stride, err));
     uint64_t *items = (uint64_t *)(void *)out->items.data;
     size_t *counts = (size_t *)(void *)out->counts.data;
-    if (group->task.kept) group->task.kept->num_queries = 0;
+    if (group->task.kept && !group->task.is_continued) group->task.kept->num_queries = 0;
     for (size_t done = 0; done < num_queries; done += group->num_queries) {
         if (!is_begun) BSW_TRY(begin_group(group, done, err));
         is_begun = 0;

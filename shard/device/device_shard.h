@@ -120,6 +120,7 @@ struct bsw_device_task {
     // Where the lists stay on the device, those before are gone and `out` has the counts alone;
     // NULL: they come to `out`.
     struct bsw_device_kept_span *kept;
+    int is_continued; // lists that stay are added to those before
 };
 
 // The candidates of bsw_shard_scan, or of bsw_list_scan, of which num_list_pairs is that. The host

@@ -14,6 +14,7 @@
 #include "kernels/kernel_sums.h"
 #include "kernels/merge/merge.h"
 #include "kernels/select/select.h"
+#include "shard/scan/row_filter.h"
 
 #define CENTROID_BITS BSW_COARSE_CODE_BITS
 #define MOST_CODE     BSW_COARSE_MOST_CODE
@@ -42,6 +43,9 @@ struct bsw_coarse_search {
     const float *center;       // of residuals, or NULL: then
     float *centred;            // [lists][dims]: centroids less that
     struct bsw_buffer lists, counts, additions;
+    size_t most;                         // lists of a query of a call
+    const struct bsw_row_filter *filter; // bsw_coarse_search_filter, or NULL
+    size_t filter_first;
     // bsw_coarse_search_offload; components, constants, scales and norms of a call, and what was
     // found
     bsw_coarse_finder find;
@@ -370,6 +374,57 @@ static size_t choose(struct coarse_block *block, size_t q, const float *keys)
                         : within(block, keys, limit, rank);
 }
 
+// ---- filters ----
+
+void bsw_coarse_search_filter(struct bsw_coarse_search *search, const struct bsw_row_filter *filter,
+                              size_t first_query)
+{
+    search->filter = filter;
+    search->filter_first = first_query;
+}
+
+// Lists of num items with rows of `allowed`, in their order, until these are `wanted` or more;
+// *seen: how many.
+static size_t take_allowed(uint64_t *items, size_t num, const uint32_t *allowed, uint64_t wanted,
+                           uint64_t *seen)
+{
+    size_t count = 0;
+    *seen = 0;
+    for (size_t i = 0; i < num && *seen < wanted; i++) {
+        uint32_t rows = allowed[bsw_candidate_row(items[i])];
+        items[count] = items[i];
+        count += rows > 0;
+        *seen += rows;
+    }
+    return count;
+}
+
+// Query `at` of the call would look at the first `count` of block->items; returns at how many it
+// does, which may be none.
+static size_t widen(struct coarse_block *block, size_t at, const float *keys, size_t count)
+{
+    const struct bsw_coarse_search *search = block->search;
+    const struct bsw_row_filter *filter = search->filter;
+    uint32_t group = bsw_row_filter_group(filter, search->filter_first + at);
+    const uint32_t *allowed = filter->allowed_rows + (size_t)group * search->num_lists;
+    uint64_t rows = 0, seen;
+    for (size_t i = 0; i < count; i++)
+        rows += filter->list_rows[bsw_candidate_row(block->items[i])];
+    uint64_t wanted = rows * BSW_FILTERED_PERCENT / 100 + (rows == 0);
+    size_t left = take_allowed(block->items, count, allowed, UINT64_MAX, &seen);
+    for (size_t tried = count; seen < wanted && tried == count && count < search->num_lists;) {
+        // By what was seen so far and half as much, at least twice and at most 16 times as many.
+        uint64_t factor = seen * 16 > wanted ? wanted * 3 / (seen * 2) + 1 : 16;
+        tried = (count + (count == 0)) * (size_t)(factor < 2 ? 2 : factor > 16 ? 16 : factor);
+        if (tried > search->num_lists) tried = search->num_lists;
+        count = nearest(block, keys, search->num_lists, LEAST_KEY, tried);
+        left = take_allowed(block->items, count, allowed, wanted, &seen);
+    }
+    return left;
+}
+
+// ---- lists of a call ----
+
 // What keys of residuals lack: of a query, as given, and lists. room: [dims].
 static void add_products(const struct bsw_coarse_search *search, const float *vector,
                          const uint32_t *lists, size_t num, float *room, float *out)
@@ -411,7 +466,7 @@ static void put_lists(struct coarse_block *block, size_t at, const float *vector
                       const uint64_t *items, size_t count, const struct chosen_lists *out)
 {
     const struct bsw_coarse_search *search = block->search;
-    size_t first = at * search->settings.probe;
+    size_t first = at * search->most;
     out->counts[at] = (uint32_t)count;
     for (size_t i = 0; i < count; i++) out->lists[first + i] = bsw_candidate_row(items[i]);
     if (out->additions)
@@ -438,6 +493,7 @@ static void run_block(struct coarse_block *block, const float *vectors, size_t a
     search->scan->keys(&tile, &queries, search->most_square, block->keys, places);
     for (size_t q = 0; q < block->num_queries; q++) {
         size_t count = choose(block, q, block->keys + q * places);
+        if (search->filter) count = widen(block, at + q, block->keys + q * places, count);
         put_lists(block, at + q, vectors + q * search->dims, block->items, count, out);
     }
 }
@@ -469,7 +525,7 @@ void bsw_coarse_search_offload(struct bsw_coarse_search *search, bsw_coarse_find
 // Without a ratio all lists that are looked at have to be found.
 static int is_offloaded(const struct bsw_coarse_search *search, size_t num_queries)
 {
-    return search->find && num_queries > 1 && search->most_kept > 0 &&
+    return search->find && !search->filter && num_queries > 1 && search->most_kept > 0 &&
            (search->settings.ratio > 0 || search->settings.probe <= search->most_kept);
 }
 
@@ -562,7 +618,9 @@ enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const fl
 {
     double started = bsw_clock_seconds();
     struct coarse_block any;
-    size_t most = search->settings.probe, bytes = divide_scratch(search, NULL, &any);
+    size_t bytes = divide_scratch(search, NULL, &any),
+           most = search->filter ? search->num_lists : search->settings.probe;
+    search->most = most;
     BSW_TRY(bsw_buffer_reserve(&search->scratch, (size_t)search->num_threads * bytes, err));
     BSW_TRY(bsw_buffer_reserve(&search->lists, num_queries * most * sizeof(uint32_t), err));
     BSW_TRY(bsw_buffer_reserve(&search->counts, num_queries * sizeof(uint32_t), err));

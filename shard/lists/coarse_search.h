@@ -87,6 +87,17 @@ struct bsw_coarse_codes bsw_coarse_search_codes(const struct bsw_coarse_search *
 void bsw_coarse_search_offload(struct bsw_coarse_search *search, bsw_coarse_finder find,
                                void *context, size_t most_kept);
 
+// From now on queries of a call, the first of which is number first_query of the batch, may find
+// the rows of a filter alone (shard/scan/row_filter.h), borrowed; NULL: all rows. A query then
+// looks at more lists, the nearest first, until these have BSW_FILTERED_PERCENT of the rows that it
+// would look at without a filter, and at no list without a row that it may find.
+//
+// FILTERED_COMMENT
+#define BSW_FILTERED_PERCENT 100
+struct bsw_row_filter;
+void bsw_coarse_search_filter(struct bsw_coarse_search *search, const struct bsw_row_filter *filter,
+                              size_t first_query);
+
 // vectors [num_queries][dims] as given. *out is there until the next call.
 enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const float *vectors,
                                       size_t num_queries, struct bsw_list_choice *out,
