@@ -9,7 +9,8 @@
 #include "common/rows/vectors.h"
 #include "shard/scan/row_mask.h"
 
-#define IDS_AT_A_TIME 8192
+#define IDS_AT_A_TIME   8192
+#define BOOLS_AT_A_TIME 16384 // a multiple of 32
 
 // ---- masks ----
 
@@ -23,23 +24,33 @@ static void pack_mask(const uint8_t *bools, uint64_t num_rows, uint32_t *bits)
     }
 }
 
-enum bsw_status bsw_allowed_rows_read(struct bsw_allowed_rows *allowed, uint64_t query,
-                                      uint32_t *bits, struct bsw_error *err)
+enum bsw_status bsw_allowed_rows_read_part(const struct bsw_allowed_rows *allowed, uint64_t query,
+                                           uint64_t first, size_t count, uint32_t *bits,
+                                           struct bsw_error *err)
 {
-    size_t rows = (size_t)allowed->num_rows;
+    uint8_t some[BOOLS_AT_A_TIME];
+    uint64_t at = query * allowed->num_rows + first;
     if (allowed->bits) {
-        memcpy(bits, allowed->bits, bsw_row_bit_words(rows) * sizeof *bits);
+        memcpy(bits, allowed->bits + first / 32, bsw_row_bit_words(count) * sizeof *bits);
         return BSW_OK;
     }
     if (allowed->data) {
-        pack_mask(allowed->data + query * rows, rows, bits);
+        pack_mask(allowed->data + at, count, bits);
         return BSW_OK;
     }
-    BSW_TRY(bsw_buffer_reserve(&allowed->row, rows + 1, err));
-    BSW_TRY(bsw_file_read_at(allowed->fd, allowed->name, allowed->first_byte + query * rows,
-                             allowed->row.data, rows, err));
-    pack_mask(allowed->row.data, rows, bits);
+    for (size_t done = 0, num; done < count; done += num) {
+        num = count - done < sizeof some ? count - done : sizeof some;
+        BSW_TRY(bsw_file_read_at(allowed->fd, allowed->name, allowed->first_byte + at + done, some,
+                                 num, err));
+        pack_mask(some, num, bits + done / 32);
+    }
     return BSW_OK;
+}
+
+enum bsw_status bsw_allowed_rows_read(const struct bsw_allowed_rows *allowed, uint64_t query,
+                                      uint32_t *bits, struct bsw_error *err)
+{
+    return bsw_allowed_rows_read_part(allowed, query, 0, (size_t)allowed->num_rows, bits, err);
 }
 
 static enum bsw_status fail_shape(const char *name, enum bsw_status status, uint64_t num_masks,

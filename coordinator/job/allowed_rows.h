@@ -63,7 +63,11 @@ void bsw_allowed_rows_close(struct bsw_allowed_rows *allowed);
 
 // The mask of a query, whose number is below num_masks or of no account, as bits of rows
 // (shard/scan/row_mask.h) [words for num_rows].
-enum bsw_status bsw_allowed_rows_read(struct bsw_allowed_rows *allowed, uint64_t query,
+enum bsw_status bsw_allowed_rows_read(const struct bsw_allowed_rows *allowed, uint64_t query,
                                       uint32_t *bits, struct bsw_error *err);
+// Bits of rows [first, first + count) alone, first a multiple of 32. Any thread.
+enum bsw_status bsw_allowed_rows_read_part(const struct bsw_allowed_rows *allowed, uint64_t query,
+                                           uint64_t first, size_t count, uint32_t *bits,
+                                           struct bsw_error *err);
 
 #endif
