@@ -399,6 +399,21 @@ static size_t take_allowed(uint64_t *items, size_t num, const uint32_t *allowed,
     return count;
 }
 
+// How many rows that it may find a query is to see, which would look at `rows` without a filter, of
+// which it may find `seen`.
+static uint64_t wanted_rows(const struct bsw_coarse_search *search, const uint32_t *allowed,
+                            uint64_t rows, uint64_t seen)
+{
+    uint64_t all = 0, all_allowed = 0;
+    for (size_t l = 0; l < search->num_lists; l++) {
+        all += search->filter->list_rows[l];
+        all_allowed += allowed[l];
+    }
+    int is_far = (double)seen * (double)all * 4 < (double)all_allowed * (double)rows * 3;
+    uint64_t wanted = rows * (is_far ? BSW_FILTERED_FAR_PERCENT : BSW_FILTERED_PERCENT) / 100;
+    return wanted > 0 ? wanted : 1;
+}
+
 // Query `at` of the call would look at the first `count` of block->items; returns at how many it
 // does, which may be none.
 static size_t widen(struct coarse_block *block, size_t at, const float *keys, size_t count)
@@ -410,8 +425,8 @@ static size_t widen(struct coarse_block *block, size_t at, const float *keys, si
     uint64_t rows = 0, seen;
     for (size_t i = 0; i < count; i++)
         rows += filter->list_rows[bsw_candidate_row(block->items[i])];
-    uint64_t wanted = rows * BSW_FILTERED_PERCENT / 100 + (rows == 0);
     size_t left = take_allowed(block->items, count, allowed, UINT64_MAX, &seen);
+    uint64_t wanted = wanted_rows(search, allowed, rows, seen);
     for (size_t tried = count; seen < wanted && tried == count && count < search->num_lists;) {
         // By what was seen so far and half as much, at least twice and at most 16 times as many.
         uint64_t factor = seen * 16 > wanted ? wanted * 3 / (seen * 2) + 1 : 16;
