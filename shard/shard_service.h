@@ -23,7 +23,7 @@
 #include "common/files/index_manifest.h"
 #include "shard/assignment.h"
 #include "shard/backend.h"
-#include "shard/filter_masks.h"
+#include "shard/host/filter_masks.h"
 #include "shard/host/shard_scan.h"
 #include "shard/self_check.h"
 

@@ -15,7 +15,7 @@
 
 #include "common/net/transport.h"
 #include "coordinator/job/allowed_rows.h"
-#include "shard/scan/row_filter.h"
+#include "shard/lists/row_filter.h"
 #include "shard/shard_service.h"
 
 enum bsw_filter_kind { BSW_FILTER_NONE, BSW_FILTER_ONE, BSW_FILTER_EACH };

@@ -264,7 +264,7 @@ static size_t collect_survivors(const struct bsw_batch_merge *merge, size_t quer
     return count;
 }
 
-// Of the batch's answers, that of a query.
+// Where the answer of a query lies among those of the batch.
 static size_t place_of(const struct bsw_batch_merge *merge, size_t query)
 {
     return merge->order ? merge->order[query] : query;

@@ -11,7 +11,7 @@
 
 struct bsw_product_codes; // shard/codecs/product_codes.h
 struct bsw_selection;     // shard/codecs/selective_table.h
-struct bsw_row_filter;    // shard/scan/row_filter.h
+struct bsw_row_filter;    // shard/lists/row_filter.h
 
 // Arrays borrowed.
 struct bsw_query_batch {

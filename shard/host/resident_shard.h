@@ -42,7 +42,7 @@ struct bsw_resident_shard {
     struct bsw_bundle_most *most; // [num_bundles] if there is a stage; owned
     struct bsw_raw_rows raw_rows;
     int has_raw_rows;
-    // Of a copy that a scan is given: rows that may be found; borrowed. NULL: all that are there.
+    // Rows that a scan may find, of a copy that it is given; borrowed. NULL: all that are there.
     const struct bsw_row_mask *mask;
 };
 

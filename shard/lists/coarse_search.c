@@ -14,7 +14,7 @@
 #include "kernels/kernel_sums.h"
 #include "kernels/merge/merge.h"
 #include "kernels/select/select.h"
-#include "shard/scan/row_filter.h"
+#include "shard/lists/row_filter.h"
 
 #define CENTROID_BITS BSW_COARSE_CODE_BITS
 #define MOST_CODE     BSW_COARSE_MOST_CODE

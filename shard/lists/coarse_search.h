@@ -88,7 +88,7 @@ void bsw_coarse_search_offload(struct bsw_coarse_search *search, bsw_coarse_find
                                void *context, size_t most_kept);
 
 // From now on queries of a call, the first of which is number first_query of the batch, may find
-// the rows of a filter alone (shard/scan/row_filter.h), borrowed; NULL: all rows. A query then
+// the rows of a filter alone (shard/lists/row_filter.h), borrowed; NULL: all rows. A query then
 // looks at more lists, the nearest first, until these have BSW_FILTERED_PERCENT of the rows that it
 // would look at without a filter, and at no list without a row that it may find. Where its nearest
 // lists have less than 3/4 of the share of allowed rows that all lists have, its neighbours lie

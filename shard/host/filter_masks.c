@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shard/filter_masks.h"
+#include "shard/host/filter_masks.h"
 
 #include <string.h>
 
@@ -50,7 +50,7 @@ enum bsw_status bsw_filter_masks_make(struct bsw_filter_masks *masks, size_t num
     return BSW_OK;
 }
 
-// Of one shard, whose lists have no items where these stay on a device.
+// Lists of one shard; they have no items where these stay on a device.
 static enum bsw_status add_lists(struct bsw_candidate_lists *whole,
                                  const struct bsw_candidate_lists *lists, size_t keep, size_t at,
                                  size_t num_queries, struct bsw_error *err)

@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shard/scan/row_mask.h"
-
 // All is borrowed.
 struct bsw_row_filter {
     uint32_t num_groups; // 1 or more

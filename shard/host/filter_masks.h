@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's part of a filter (shard/scan/row_filter.h): masks of its shards for the group of queries
+// A rank's part of a filter (shard/lists/row_filter.h): masks of its shards for the group of queries
 // that is scanned, and lists of candidates that are found group after group.
 #ifndef BITSWEEP_SHARD_FILTER_MASKS_H
 #define BITSWEEP_SHARD_FILTER_MASKS_H
 
 #include "shard/backend.h"
-#include "shard/scan/row_filter.h"
+#include "shard/lists/row_filter.h"
 
 // {0} is a valid empty one.
 struct bsw_filter_masks {
