@@ -373,10 +373,11 @@ static enum bsw_status take_choice(struct bsw_shard_service *service, size_t at,
     if (!all) return BSW_OK;
     *own = *all;
     own->num_queries = job->queries.num_queries;
+    job->choice = own;
+    if (at == 0) return BSW_OK;
     own->lists += at * all->most;
     own->counts += at;
     if (own->additions) own->additions += at * all->most;
-    job->choice = own;
     return BSW_OK;
 }
 

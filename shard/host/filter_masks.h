@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank's part of a filter (shard/lists/row_filter.h): masks of its shards for the group of queries
-// that is scanned, and lists of candidates that are found group after group.
+// A rank's part of a filter (shard/lists/row_filter.h): masks of its shards for the group of
+// queries that is scanned, and lists of candidates that are found group after group.
 #ifndef BITSWEEP_SHARD_FILTER_MASKS_H
 #define BITSWEEP_SHARD_FILTER_MASKS_H
 

@@ -4,7 +4,7 @@
 #define BITSWEEP_TESTS_UNIT_ROW_MASK_CASE_H
 
 #include "common/base/arithmetic.h"
-#include "shard/scan/row_mask.h"
+#include "shard/host/resident_shard.h"
 #include "unit_test.h"
 
 // No row, one, rows here and there, half of them, a stretch, all but a few.
@@ -38,6 +38,19 @@ static inline void make_mask(int kind, uint64_t num_rows, const struct bsw_list_
     uint32_t *bits = make_mask_bits(kind, 0, num_rows);
     assert_ok(bsw_row_mask_make(bits, 0, num_rows, order, num_bundles, mask, &error), &error);
     bsw_free(&bits);
+}
+
+// The mask of a shard's scans from now on.
+static inline void mask_shard(int kind, struct bsw_resident_shard *shard, struct bsw_row_mask *mask)
+{
+    make_mask(kind, shard->shape.num_rows, &shard->order, shard->num_bundles, mask);
+    shard->mask = mask;
+}
+
+// Whether a mask, if there is one, leaves a place out.
+static inline int is_masked(const struct bsw_row_mask *mask, size_t place)
+{
+    return mask && !(mask->bundles[place / 32] >> place % 32 & 1);
 }
 
 #endif

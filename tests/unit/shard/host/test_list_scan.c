@@ -319,9 +319,7 @@ static size_t append_list(const struct made *made, size_t distinct, uint32_t lis
            last = (size_t)order->first_bundles[list + 1] * BSW_BUNDLE_ROWS;
     for (size_t place = first; place < last; place++) {
         uint32_t score = scores[place];
-        if (order->rows[place] == BSW_NO_ROW) continue;
-        if (made->shard.mask && !(made->shard.mask->bundles[place / 32] >> place % 32 & 1))
-            continue;
+        if (order->rows[place] == BSW_NO_ROW || is_masked(made->shard.mask, place)) continue;
         if (addition) {
             float key = bsw_score_to_float(score) + *addition;
             score = bsw_score_from_float(key + 0.0f);
@@ -420,6 +418,7 @@ static void check_batches(const struct shard_kind *kind, uint32_t scan_dims, uin
     static const size_t batches[] = {1, 3, 40}, keeps[] = {10, 1, 300};
     struct made made;
     struct bsw_list_groups groups = {0};
+    struct bsw_row_mask mask = {0};
     make(kind, scan_dims, &made);
     for (size_t i = 0; i < 3; i++) {
         struct bsw_list_choice choice;
@@ -433,8 +432,12 @@ static void check_batches(const struct shard_kind *kind, uint32_t scan_dims, uin
         check_scan(&made, &asked, &groups);
         asked.keep = i == 1 ? 100000 : 33; // more than there are rows
         check_scan(&made, &asked, &groups);
+        mask_shard((int)(2 * i + additions) % NUM_MASK_KINDS, &made.shard, &mask);
+        check_scan(&made, &asked, &groups);
+        made.shard.mask = NULL;
         free_choice(&choice);
     }
+    bsw_row_mask_deinit(&mask);
     bsw_list_groups_deinit(&groups);
     unmake(&made);
 }
@@ -451,38 +454,6 @@ UNIT_TEST(float_integer_and_whole_keys)
     kind.keys = WHOLE_KEYS;
     kind.segments = "45x8";
     check_batches(&kind, 0, 9, NOTHING);
-}
-
-// Lists of which the mask has few rows or none, with what queries add and without.
-UNIT_TEST(rows_that_a_mask_has)
-{
-    struct shard_kind kind = usual;
-    for (int keys = FLOAT_KEYS; keys <= WHOLE_KEYS; keys += WHOLE_KEYS - FLOAT_KEYS) {
-        struct made made;
-        struct bsw_list_choice choice;
-        struct bsw_list_groups groups = {0};
-        kind.keys = (enum key_kind)keys;
-        kind.segments = keys == WHOLE_KEYS ? "45x8" : "45x4";
-        make(&kind, 0, &made);
-        draw_choice(kind.num_lists, 40, 7, BSW_NO_LIST, keys == WHOLE_KEYS ? NOTHING : USUAL,
-                    &choice);
-        for (int m = 0; m < NUM_MASK_KINDS; m++) {
-            struct bsw_row_mask mask = {0};
-            struct asked asked = {.num_queries = m % 2 ? 40 : 3, .keep = m == 3 ? 1 : 20};
-            make_mask(m, made.shard.shape.num_rows, &made.shard.order, made.shard.num_bundles,
-                      &mask);
-            made.shard.mask = &mask;
-            check_scan(&made, &asked, &groups);
-            asked.choice = &choice;
-            choice.num_queries = asked.num_queries;
-            check_scan(&made, &asked, &groups);
-            made.shard.mask = NULL;
-            bsw_row_mask_deinit(&mask);
-        }
-        free_choice(&choice);
-        bsw_list_groups_deinit(&groups);
-        unmake(&made);
-    }
 }
 
 UNIT_TEST(additions_of_any_size)
