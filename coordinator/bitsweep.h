@@ -304,6 +304,14 @@ BITSWEEP_API void bitsweep_close(bitsweep_index **index);
 /* Fills an inited *info. It waits for calls with the index: not from a progress function. */
 BITSWEEP_API void bitsweep_info(bitsweep_index *index, struct bitsweep_index_info *info);
 
+/* Which rows queries may find: masks or ids. What is wrong with them is BITSWEEP_ERROR_USAGE. */
+struct bitsweep_allow {
+    const uint8_t *masks;         /* [num_masks][num_rows]: 0 is left out; NULL: ids */
+    uint64_t num_masks, num_rows; /* 1 mask of all queries, or one a query; rows of the index */
+    const int64_t *ids;           /* [num_ids], of all queries, in any order */
+    uint64_t num_ids;
+};
+
 struct bitsweep_search_settings {
     size_t size;
     uint64_t k;         /* neighbours a query, 1 .. 10000 and at most the rows; default 10. Not 0 */
@@ -329,6 +337,8 @@ struct bitsweep_search_settings {
     uint64_t batch;      /* queries at a time; 0: 1000 */
     bitsweep_progress progress;
     void *progress_context;
+    const struct bitsweep_allow *allow; /* rows that may be found, with ranks of rank 0, borrowed
+                                           for the call; NULL: all. Fewer than k: id -1 */
 };
 #define bitsweep_search_defaults(settings) bitsweep_search_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings,

@@ -298,6 +298,8 @@ static enum bsw_status prepare(struct search_call *c, const struct bitsweep_rows
     BSW_TRY(make_request(&c->asked, request, err));
     if (c->call.transport->rank != 0) return BSW_OK;
     c->answers.k = c->asked.k;
+    if (c->asked.allow && !c->asked.allow->masks && !c->asked.allow->ids)
+        return bsw_fail(err, BSW_ERROR_USAGE, "allow: there are no masks and no ids");
     BSW_TRY(bsw_library_lend_queries(queries, &c->queries, err));
     return c->queries.is_empty ? BSW_OK : bsw_library_check_room(&c->answers, err);
 }
@@ -329,6 +331,17 @@ static enum bsw_status check_empty(const struct search_call *c, struct bsw_error
     return bsw_transport_agree(c->call.transport, status, err);
 }
 
+static struct bsw_allowed_memory allowed_by(const struct search_call *c)
+{
+    const struct bitsweep_allow *allow = c->asked.allow;
+    if (!allow || c->call.transport->rank != 0) return (struct bsw_allowed_memory){0};
+    return (struct bsw_allowed_memory){.masks = allow->masks,
+                                       .num_masks = allow->num_masks,
+                                       .mask_rows = allow->num_rows,
+                                       .ids = allow->ids,
+                                       .num_ids = allow->num_ids};
+}
+
 static enum bsw_status search(struct search_call *c, enum bsw_status taken,
                               const struct bitsweep_rows *queries, struct bsw_error *err)
 {
@@ -351,6 +364,7 @@ static enum bsw_status search(struct search_call *c, enum bsw_status taken,
                                        .query_rows = BSW_ALL_ROWS,
                                        .repeat = 1,
                                        .is_followed = 1,
+                                       .allow = allowed_by(c),
                                        .sink = &sink};
     choose_overlap(c, queries);
     int was_loaded = index->search.is_loaded;

@@ -19,6 +19,7 @@
 #include "shard/codecs/selective_table.h"
 #include "shard/lists/coarse_search.h"
 #include "shard/scan/candidate_lists.h"
+#include "shard/scan/row_mask.h"
 
 BSW_C_BEGIN
 
@@ -160,11 +161,13 @@ struct bsw_scan_job {
     size_t span, first;                      // of the needs; `first`: of the shards
     struct bsw_backend_shard *const *shards; // [num_shards], in order of load
     size_t num_shards;
+    const struct bsw_row_mask *masks; // [num_shards]: rows that may be found; NULL: all
     struct bsw_query_range queries;
     const struct bsw_list_choice *choice; // with lists: which; NULL: all queries look at all
     uint32_t scan_dims;                   // with lists: as struct bsw_probe_settings has them
     const uint32_t *limits;               // [queries]: scores, inclusive; NULL: none
     size_t keep;
+    int is_continued; // items that stay are added to those of the job before, of other queries
     int is_of_places; // with lists: all places, which are taken for rows (known answers)
     int stays;        // items stay where a device merges them, lists of the first shard have counts
     struct bsw_scan_workspace *workspace;

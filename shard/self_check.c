@@ -192,11 +192,34 @@ enum bsw_status bsw_self_check_end(struct bsw_shard_service *service, struct bsw
 
 // ---- keys of a batch ----
 
+// What is found, the bits of the filter have: no scan has lost its mask.
+static enum bsw_status check_filter(const struct bsw_shard_service *service,
+                                    const struct bsw_unit *unit, struct bsw_error *err)
+{
+    const struct bsw_row_filter *filter = service->batch.filter;
+    uint64_t first = unit->resident.shape.first_row, num_rows = unit->resident.shape.num_rows;
+    for (size_t q = 0; q < unit->num_queries && filter; q++) {
+        size_t count, query = unit->first_query + q;
+        const uint64_t *list = bsw_candidate_list(&unit->loaded.lists, q, &count);
+        const uint32_t *bits = bsw_row_filter_bits(filter, bsw_row_filter_group(filter, query));
+        for (size_t i = 0; i < count; i++) {
+            uint32_t row = bsw_candidate_row(list[i]);
+            if (row >= num_rows || bsw_row_bit(bits, first + row - filter->first_row)) continue;
+            enum bsw_status status = bsw_fail(
+                err, BSW_ERROR_SELF_CHECK, "shard %u: a scan finds row %llu, which is not allowed",
+                unit->shard, (unsigned long long)(first + row));
+            return name_place(service, status, err);
+        }
+    }
+    return BSW_OK;
+}
+
 enum bsw_status bsw_self_check_rows(struct bsw_shard_service *service, const struct bsw_unit *unit,
                                     struct bsw_error *err)
 {
     uint64_t num_rows = unit->resident.shape.num_rows;
     uint32_t last = 0;
+    BSW_TRY(check_filter(service, unit, err));
     for (size_t q = 0; q < unit->num_queries; q++) {
         size_t count;
         const uint64_t *list = bsw_candidate_list(&unit->loaded.lists, q, &count);

@@ -213,6 +213,7 @@ void bsw_shard_service_close(struct bsw_shard_service *service)
     bsw_coarse_search_close(&service->coarse);
     bsw_selection_close(&service->selection);
     bsw_self_check_close(&service->check);
+    bsw_filter_masks_deinit(&service->masks);
     free_units(service);
     if (service->state) service->backend->close(service->state);
     service->state = NULL;
@@ -322,6 +323,7 @@ static enum bsw_status choose_lists(struct bsw_shard_service *service, const str
                              service->choice.num_queries == unit->num_queries))
         return BSW_OK;
     service->is_chosen = 0;
+    bsw_coarse_search_filter(service->coarse, service->batch.filter, unit->first_query);
     service->chosen_first = unit->first_query;
     service->chosen_vectors = service->batch.vectors;
     BSW_TRY(bsw_coarse_search_run(service->coarse,
@@ -348,15 +350,56 @@ static struct bsw_scan_job job_of(const struct bsw_shard_service *service, uint3
                                  .stays = bsw_service_is_kept(service)};
 }
 
-// To be ended by scan_span, or dropped.
-static enum bsw_status begin_span(struct bsw_shard_service *service, uint32_t s,
-                                  const struct bsw_scan_round *round, struct bsw_error *err)
+// The rows that the job's queries may find.
+static enum bsw_status take_masks(struct bsw_shard_service *service, struct bsw_error *err)
 {
-    service->job = job_of(service, s, round);
+    const struct bsw_row_filter *filter = service->batch.filter;
+    struct bsw_scan_job *job = &service->job;
+    const struct bsw_shard_range range = {job->first, job->num_shards};
+    if (!filter) return BSW_OK;
+    return bsw_filter_masks_make(&service->masks, service->num_units, service->shards, filter,
+                                 bsw_row_filter_group(filter, job->queries.first_query), range,
+                                 &job->masks, err);
+}
+
+// The lists that they look at.
+static enum bsw_status take_choice(struct bsw_shard_service *service, size_t at,
+                                   struct bsw_error *err)
+{
+    struct bsw_scan_job *job = &service->job;
+    struct bsw_list_choice *own = &service->job_choice;
+    const struct bsw_list_choice *all;
+    BSW_TRY(choose_lists(service, &service->units[job->first], &all, err));
+    if (!all) return BSW_OK;
+    *own = *all;
+    own->num_queries = job->queries.num_queries;
+    job->choice = own;
+    if (at == 0) return BSW_OK;
+    own->lists += at * all->most;
+    own->counts += at;
+    if (own->additions) own->additions += at * all->most;
+    return BSW_OK;
+}
+
+// For the queries from number `at` of the unit's on that may find the same rows; to be ended by
+// scan_span, or dropped.
+static enum bsw_status begin_span(struct bsw_shard_service *service, uint32_t s,
+                                  const struct bsw_scan_round *round, size_t at,
+                                  struct bsw_error *err)
+{
+    struct bsw_scan_job *job = &service->job;
+    *job = job_of(service, s, round);
     service->job_batch = service->batch;
-    service->job.queries.batch = &service->job_batch;
-    service->job.workspace = &service->workspace;
-    BSW_TRY(choose_lists(service, &service->units[service->job.first], &service->job.choice, err));
+    size_t first = job->queries.first_query + at,
+           last = job->queries.first_query + job->queries.num_queries;
+    job->queries.num_queries = bsw_row_filter_end(service->batch.filter, first, last) - first;
+    job->queries.first_query = first;
+    job->queries.batch = &service->job_batch;
+    if (job->limits) job->limits += at;
+    job->workspace = &service->workspace;
+    job->is_continued = at > 0;
+    BSW_TRY(take_choice(service, at, err));
+    BSW_TRY(take_masks(service, err));
     service->is_begun = 1;
     return service->backend->begin(service->state, &service->job, err);
 }
@@ -366,7 +409,7 @@ enum bsw_status bsw_shard_service_start(struct bsw_shard_service *service, struc
     const struct bsw_scan_round round = bsw_last_round(&service->settings, NULL);
     int is_first = !service->settings.is_histogram; // that round
     if (!bsw_service_is_kept(service) || !is_first || service->num_spans == 0) return BSW_OK;
-    return begin_span(service, 0, &round, err);
+    return begin_span(service, 0, &round, 0, err);
 }
 
 void bsw_shard_service_drop(struct bsw_shard_service *service)
@@ -375,15 +418,21 @@ void bsw_shard_service_drop(struct bsw_shard_service *service)
     service->is_begun = 0;
 }
 
-// All units of a span; span 0 was maybe begun.
+// All units of a span, group of queries after group; the first group of span 0 was maybe begun.
 static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
                                  const struct bsw_scan_round *round, struct bsw_error *err)
 {
     struct bsw_scan_job *job = &service->job;
-    if (!service->is_begun) BSW_TRY(begin_span(service, s, round, err));
-    service->is_begun = 0;
-    BSW_TRY(service->backend->end(service->state, job, err));
-    service->num_list_pairs += job->num_list_pairs;
+    size_t num_queries = service->units[service->spans[s].first].num_queries, done = 0;
+    do {
+        if (!service->is_begun) BSW_TRY(begin_span(service, s, round, done, err));
+        service->is_begun = 0;
+        BSW_TRY(service->backend->end(service->state, job, err));
+        service->num_list_pairs += job->num_list_pairs;
+        if (job->queries.num_queries < num_queries)
+            BSW_TRY(bsw_filter_masks_add(&service->masks, job, done, num_queries, err));
+        done += job->queries.num_queries;
+    } while (done < num_queries);
     service->kept[s] = job->kept;
     for (size_t i = 0; i < job->num_shards && !job->stays; i++)
         BSW_DAMAGE(bsw_damage_scores(&job->shards[i]->lists));

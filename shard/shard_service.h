@@ -23,6 +23,7 @@
 #include "common/files/index_manifest.h"
 #include "shard/assignment.h"
 #include "shard/backend.h"
+#include "shard/host/filter_masks.h"
 #include "shard/host/shard_scan.h"
 #include "shard/self_check.h"
 
@@ -51,6 +52,8 @@ struct bsw_shard_service {
     int is_begun; // the job, of a batch that is maybe not `batch`
     struct bsw_scan_job job;
     struct bsw_query_batch job_batch;
+    struct bsw_list_choice job_choice;
+    struct bsw_filter_masks masks; // of the group of queries that is scanned
     struct bsw_self_check check;
     struct bsw_coarse_search *coarse; // where queries look at some lists; else NULL
     struct bsw_list_choice choice;    // of queries [chosen_first, + choice.num_queries)

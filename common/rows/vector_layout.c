@@ -162,14 +162,6 @@ struct literal {
     const char *end;
 };
 
-struct npy_header {
-    const char *descr; // not terminated
-    int descr_length;
-    int is_fortran;
-    uint64_t shape[2];
-    size_t num_axes; // may pass 2; then shape holds the first two
-};
-
 static void skip_space(struct literal *in)
 {
     while (in->at < in->end && *in->at && strchr(" \t\r\n", *in->at)) in->at++;
@@ -211,7 +203,7 @@ static int take_number(struct literal *in, uint64_t *out)
 }
 
 // A tuple: (), (5,), (5, 128) or (5, 128,); (5) is a number in Python.
-static int take_shape(struct literal *in, struct npy_header *header)
+static int take_shape(struct literal *in, struct bsw_npy_header *header)
 {
     int comma = 1;
     header->num_axes = 0;
@@ -232,7 +224,7 @@ static int take_boolean(struct literal *in, int *out)
     return *out || take(in, "False");
 }
 
-static int take_entry(struct literal *in, struct npy_header *header, unsigned *seen)
+static int take_entry(struct literal *in, struct bsw_npy_header *header, unsigned *seen)
 {
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
     const char *key;
@@ -249,7 +241,7 @@ static int take_entry(struct literal *in, struct npy_header *header, unsigned *s
     return take_shape(in, header);
 }
 
-static int take_npy_header(struct literal *in, struct npy_header *header)
+static int take_npy_header(struct literal *in, struct bsw_npy_header *header)
 {
     unsigned seen = 0;
     int comma = 1;
@@ -261,27 +253,26 @@ static int take_npy_header(struct literal *in, struct npy_header *header)
     return seen == 7 && in->at == in->end;
 }
 
-// Whether its numbers are of the type `name`, in the order of bytes that is read: little endian,
-// which = and | are where this runs, and any of numbers of one byte.
-static int is_npy_type(const struct npy_header *header, const char *name)
+// Little endian, which = and | are where this runs, and any of numbers of one byte.
+int bsw_npy_is_type(const struct bsw_npy_header *header, const char *name)
 {
     return header->descr_length == 3 && memcmp(header->descr + 1, name, 2) == 0 &&
            memchr(name[1] == '1' ? "<|=>" : "<|=", header->descr[0], name[1] == '1' ? 4 : 3);
 }
 
 // What people call a type that is not read.
-static const char *npy_type_name(const struct npy_header *header)
+static const char *npy_type_name(const struct bsw_npy_header *header)
 {
     static const char *const names[][2] = {
         {"f8", " (float64)"}, {"i2", " (int16)"},  {"i4", " (int32)"},  {"i8", " (int64)"},
         {"u2", " (uint16)"},  {"u4", " (uint32)"}, {"u8", " (uint64)"}, {"b1", " (bool)"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (is_npy_type(header, names[i][0])) return names[i][1];
+        if (bsw_npy_is_type(header, names[i][0])) return names[i][1];
     }
     return header->descr_length == 3 && header->descr[0] == '>' ? " (big endian)" : "";
 }
 
-static enum bsw_status npy_type(const struct head *head, const struct npy_header *header,
+static enum bsw_status npy_type(const struct head *head, const struct bsw_npy_header *header,
                                 enum bsw_vector_type *out)
 {
     static const struct {
@@ -292,7 +283,7 @@ static enum bsw_status npy_type(const struct head *head, const struct npy_header
                  {"u1", BSW_VECTOR_UINT8},
                  {"i1", BSW_VECTOR_INT8}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (!is_npy_type(header, known[i].name)) continue;
+        if (!bsw_npy_is_type(header, known[i].name)) continue;
         *out = known[i].type;
         return BSW_OK;
     }
@@ -304,7 +295,7 @@ static enum bsw_status npy_type(const struct head *head, const struct npy_header
 }
 
 // One axis is one row, as a query saved alone is.
-static enum bsw_status npy_shape(const struct head *head, const struct npy_header *header,
+static enum bsw_status npy_shape(const struct head *head, const struct bsw_npy_header *header,
                                  uint64_t first_byte, struct bsw_vector_layout *out)
 {
     enum bsw_vector_type type = BSW_VECTOR_FLOAT32;
@@ -321,8 +312,7 @@ static enum bsw_status npy_shape(const struct head *head, const struct npy_heade
     return set_dense(head, type, num_rows, header->shape[header->num_axes - 1], first_byte, out);
 }
 
-static enum bsw_status take_npy(const struct head *head, struct npy_header *header,
-                                uint64_t *numbers_at)
+static enum bsw_status parse_npy_head(const struct head *head, struct bsw_npy_header *header)
 {
     if (head->bytes < 10) return fail_short(head, 10);
     if (memcmp(head->data, "\x93NUMPY", 6) != 0) {
@@ -347,22 +337,29 @@ static enum bsw_status take_npy(const struct head *head, struct npy_header *head
     struct literal in = {.start = (const char *)head->data,
                          .at = (const char *)head->data + start,
                          .end = (const char *)head->data + first_byte};
+    *header = (struct bsw_npy_header){.first_byte = first_byte};
     if (!take_npy_header(&in, header)) {
         return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: the .npy header is wrong at byte %zu",
                         head->name, (size_t)(in.at - in.start));
     }
-    *numbers_at = first_byte;
     return BSW_OK;
 }
 
 static enum bsw_status parse_npy(const struct head *head, enum bsw_vector_type type,
                                  struct bsw_vector_layout *out)
 {
-    struct npy_header header = {0};
-    uint64_t first_byte;
+    struct bsw_npy_header header;
     (void)type;
-    BSW_TRY(take_npy(head, &header, &first_byte));
-    return npy_shape(head, &header, first_byte, out);
+    BSW_TRY(parse_npy_head(head, &header));
+    return npy_shape(head, &header, header.first_byte, out);
+}
+
+enum bsw_status bsw_npy_header_parse(const char *name, const void *head, size_t head_bytes,
+                                     uint64_t file_bytes, struct bsw_npy_header *out,
+                                     struct bsw_error *err)
+{
+    const struct head parts = {name, head, head_bytes, file_bytes, err};
+    return parse_npy_head(&parts, out);
 }
 
 enum bsw_status bsw_npy_integers_parse(const char *name, const void *data, size_t bytes,
@@ -371,10 +368,11 @@ enum bsw_status bsw_npy_integers_parse(const char *name, const void *data, size_
     static const char *const types[] = {"i8", "u8", "i4", "u4"};
     const struct head head = {
         .name = name, .data = data, .bytes = bytes, .file_bytes = bytes, .err = err};
-    struct npy_header header = {0};
+    struct bsw_npy_header header;
     size_t type = 0;
-    BSW_TRY(take_npy(&head, &header, &out->first_byte));
-    while (type < 4 && !is_npy_type(&header, types[type])) type++;
+    BSW_TRY(parse_npy_head(&head, &header));
+    out->first_byte = header.first_byte;
+    while (type < 4 && !bsw_npy_is_type(&header, types[type])) type++;
     if (type == 4 || header.num_axes != 1)
         return bsw_fail(err, BSW_ERROR_BAD_DATA,
                         "%s: must be one axis of int64, uint64, int32 or uint32: in Python, "

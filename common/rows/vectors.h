@@ -52,7 +52,23 @@ enum bsw_status bsw_vector_layout_parse(const char *name, const void *head, size
                                         uint64_t file_bytes, struct bsw_vector_layout *out,
                                         struct bsw_error *err);
 
-// The same of a whole .npy file of integers with one axis, which is no vectors.
+// What a .npy file says of itself, of one axis or more and any type; not whether its size agrees.
+struct bsw_npy_header {
+    const char *descr; // into the head; not terminated
+    int descr_length;
+    int is_fortran;
+    uint64_t shape[2];
+    size_t num_axes; // may pass 2; then shape has the first two
+    uint64_t first_byte;
+};
+// head as above.
+enum bsw_status bsw_npy_header_parse(const char *name, const void *head, size_t head_bytes,
+                                     uint64_t file_bytes, struct bsw_npy_header *out,
+                                     struct bsw_error *err);
+// Whether its numbers are of this type, "i4", in the order of bytes that is read.
+int bsw_npy_is_type(const struct bsw_npy_header *header, const char *name);
+
+// Of a whole .npy file of integers with one axis, which is no vectors.
 struct bsw_npy_integers {
     uint64_t first_byte, count;
     size_t bytes; // of a number: 4 or 8

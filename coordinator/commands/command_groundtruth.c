@@ -28,6 +28,8 @@ static const struct bsw_option option_rows[] = {
     OPTION("rows", settings.rows, .value_name = "A:B",
            .help = "only these rows; ids stay those of the file"),
     OPTION("query-rows", settings.query_rows, .value_name = "A:B", .help = "only these queries"),
+    OPTION("allow", settings.allow, .value_name = "FILE",
+           .help = "find these rows alone: as --allow of search"),
     OPTION("exclude-self", settings.exclude_self,
            .help = "leave row i out of the answer of query i"),
     OPTION("split", settings.split,

@@ -15,12 +15,24 @@ static void add_integer(json_t *object, const char *key, uint64_t value)
     json_object_set_new(object, key, json_integer((json_int_t)value));
 }
 
-static void add_queries(json_t *object, const struct bsw_sidecar *facts)
+static void add_digest(json_t *object, const char *key, uint64_t value)
 {
     char digest[17];
-    snprintf(digest, sizeof digest, "%016llx", (unsigned long long)facts->queries_digest);
+    snprintf(digest, sizeof digest, "%016llx", (unsigned long long)value);
+    json_object_set_new(object, key, json_string(digest));
+}
+
+static void add_queries(json_t *object, const struct bsw_sidecar *facts)
+{
     add_integer(object, "first_query", facts->first_query);
-    json_object_set_new(object, "queries_digest", json_string(digest));
+    add_digest(object, "queries_digest", facts->queries_digest);
+}
+
+static void add_allow(json_t *object, const struct bsw_allowed_facts *allow)
+{
+    add_integer(object, "allow_masks", allow->num_masks);
+    add_integer(object, "allowed_rows", allow->num_allowed);
+    add_digest(object, "allow_digest", allow->digest);
 }
 
 static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *facts,
@@ -33,6 +45,7 @@ static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *f
                                (json_int_t)facts->candidates, "codec", facts->codec, "rows",
                                (json_int_t)facts->rows, "first_row", (json_int_t)facts->first_row);
     if (facts->queries_digest != 0) add_queries(object, facts);
+    if (facts->allow.digest != 0) add_allow(object, &facts->allow);
     add_integer(object, "dims", facts->dims);
     if (facts->bits > 0) json_object_set_new(object, "bits", json_real(facts->bits));
     if (facts->settings) json_object_update(object, facts->settings);
@@ -71,6 +84,8 @@ enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int is_part,
     if (is_part && json_is_integer(first))
         add_integer(object, "first_query", (uint64_t)json_integer_value(first) + first_query);
     if (is_part) json_object_del(object, "queries_digest");
+    if (is_part && json_integer_value(json_object_get(object, "allow_masks")) > 1)
+        json_object_del(object, "allow_digest");
     return bsw_json_file_write(to_path, object, err);
 }
 
@@ -101,9 +116,16 @@ static uint64_t count_of(const json_t *object, const char *key)
     return value > 0 ? (uint64_t)value : 0;
 }
 
+// 0 for what is none.
+static uint64_t digest_of(const json_t *object, const char *key)
+{
+    const char *digest = json_string_value(json_object_get(object, key));
+    if (!digest || strlen(digest) != 16 || strspn(digest, "0123456789abcdef") != 16) return 0;
+    return strtoull(digest, NULL, 16);
+}
+
 static void take_inputs(const json_t *object, struct bsw_sidecar *facts)
 {
-    const char *digest = json_string_value(json_object_get(object, "queries_digest"));
     const json_t *first_query = json_object_get(object, "first_query");
     facts->rows = count_of(object, "rows");
     facts->first_row = count_of(object, "first_row");
@@ -111,8 +133,9 @@ static void take_inputs(const json_t *object, struct bsw_sidecar *facts)
     facts->is_self_excluded = json_is_true(json_object_get(object, "exclude_self"));
     facts->has_first_query = json_is_integer(first_query);
     facts->first_query = count_of(object, "first_query");
-    if (digest && strlen(digest) == 16 && strspn(digest, "0123456789abcdef") == 16)
-        facts->queries_digest = strtoull(digest, NULL, 16);
+    facts->queries_digest = digest_of(object, "queries_digest");
+    facts->allow.digest = digest_of(object, "allow_digest");
+    facts->allow.num_masks = count_of(object, "allow_masks");
 }
 
 static void take_facts(const json_t *object, struct bsw_sidecar *facts)
@@ -156,6 +179,13 @@ static enum bsw_status compare_rows(const char *name, const struct bsw_sidecar *
                         (unsigned long long)(facts->first_row + facts->rows), other_name,
                         (unsigned long long)other->first_row,
                         (unsigned long long)(other->first_row + other->rows), hint);
+    }
+    int is_known = (facts->allow.digest != 0) == (facts->allow.num_masks != 0) &&
+                   (other->allow.digest != 0) == (other->allow.num_masks != 0); // in no part
+    if (is_known && facts->allow.digest != other->allow.digest) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%s and %s are not of the same rows: give both the same --allow%s", name,
+                        other_name, hint);
     }
     if (facts->is_self_excluded != other->is_self_excluded) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s was made with --exclude-self, %s without%s",

@@ -9,6 +9,7 @@
 
 #include "common/base/status.h"
 #include "common/files/result_file.h"
+#include "coordinator/job/allowed_rows.h"
 #include "shard/host/shard_queue.h"
 
 struct bsw_sidecar {
@@ -29,6 +30,7 @@ struct bsw_sidecar {
     // file, when read only with has_first_query.
     uint64_t queries_digest, first_query;
     int has_first_query;
+    struct bsw_allowed_facts allow; // which rows might be found; when read the digest alone
 };
 
 // Writes the facts to FILE.json atomically, without "run", then finishes the result: a result

@@ -264,11 +264,17 @@ static size_t collect_survivors(const struct bsw_batch_merge *merge, size_t quer
     return count;
 }
 
+// Where the answer of a query lies among those of the batch.
+static size_t place_of(const struct bsw_batch_merge *merge, size_t query)
+{
+    return merge->order ? merge->order[query] : query;
+}
+
 // Leaves out the row that the query itself is; the order of the others stays.
 static size_t drop_own(const struct bsw_batch_merge *merge, size_t query,
                        struct bsw_ranked *entries, size_t count)
 {
-    uint64_t own = merge->first_query_row + query;
+    uint64_t own = merge->first_query_row + place_of(merge, query);
     size_t left = 0;
     if (!merge->settings.exclude_self) return count;
     for (size_t i = 0; i < count; i++) {
@@ -366,7 +372,7 @@ enum bsw_status bsw_merge_survivors(struct bsw_batch_merge *merge,
 #pragma omp parallel for schedule(dynamic, 16) num_threads(merge->settings.num_threads)
     for (size_t q = 0; q < num_queries; q++) {
         answer_query(merge, q, terms[q], thread_scratch(merge, survivor_scratch(most)), most,
-                     ids + q * k, values + q * k);
+                     ids + place_of(merge, q) * k, values + place_of(merge, q) * k);
     }
     for (size_t i = 0; i < num_queries * k; i++) merge->num_empty += ids[i] < 0;
     return BSW_OK;

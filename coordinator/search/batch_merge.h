@@ -29,6 +29,7 @@ struct bsw_batch_merge {
     struct bsw_buffer parts; // struct bsw_part [num_queries][num_shards]
     struct bsw_buffer scratch;
     uint64_t first_query_row; // with exclude_self: row id of the batch's first query
+    const uint32_t *order;    // of the batch's queries: which each is of its answers; NULL: as told
     uint64_t num_survivors;   // of all queries so far: traffic, for the closing table
     uint64_t num_empty;       // places of answers so far without a row
     const int64_t *row_ids; // [rows of the index]: what answers have for rows; NULL: their numbers

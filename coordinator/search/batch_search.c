@@ -45,6 +45,7 @@ void bsw_batch_search_deinit(struct bsw_batch_search *search)
     bsw_batch_merge_deinit(&search->finish);
     bsw_buffer_deinit(&search->message);
     for (int i = 0; i < 2; i++) bsw_buffer_deinit(&search->messages[i]);
+    for (int i = 0; i < 2; i++) bsw_buffer_deinit(&search->masks[i]);
     bsw_buffer_deinit(&search->own);
     bsw_buffer_deinit(&search->limits);
     bsw_buffer_deinit(&search->cuts);
@@ -62,6 +63,8 @@ void bsw_search_batch_deinit(const struct bsw_batch_search *search, struct bsw_s
 {
     bsw_buffer_deinit(&batch->message);
     bsw_buffer_deinit(&batch->values);
+    bsw_buffer_deinit(&batch->masks);
+    bsw_buffer_deinit(&batch->order);
     free_payloads(search, &batch->payloads);
 }
 
@@ -325,6 +328,27 @@ static enum bsw_status complete(struct bsw_batch_search *search, struct bsw_batc
     return status;
 }
 
+static enum bsw_filter_kind filter_kind(const struct bsw_batch_search *search)
+{
+    return search->filter ? search->filter->kind : BSW_FILTER_NONE;
+}
+
+// Masks of its queries, and the order that puts the same together.
+static enum bsw_status pack_masks(struct bsw_batch_search *search, struct bsw_search_batch *batch,
+                                  struct bsw_error *err)
+{
+    batch->order.bytes = 0;
+    search->queries->order = NULL;
+    if (filter_kind(search) != BSW_FILTER_EACH) return BSW_OK;
+    BSW_TRY(bsw_buffer_reserve(&batch->order, batch->count * sizeof(uint32_t), err));
+    uint32_t *order = (uint32_t *)(void *)batch->order.data;
+    BSW_TRY(bsw_batch_filter_pack(search->filter, batch->first, batch->count, order, &batch->masks,
+                                  err));
+    batch->order.bytes = batch->count * sizeof(uint32_t);
+    search->queries->order = order;
+    return BSW_OK;
+}
+
 enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t first, size_t count,
                                       int num_threads, struct bsw_search_batch *batch,
                                       struct bsw_error *err)
@@ -335,6 +359,7 @@ enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t 
     queries->num_threads = num_threads;
     queries->is_followed = batch->is_followed;
     queries->is_check_due = take_check(&search->checks);
+    BSW_TRY(pack_masks(search, batch, err));
     BSW_TRY(bsw_query_source_pack(queries, first, count, &batch->message, err));
     struct bsw_buffer swap = batch->values; // the source's next batch must not overwrite them
     batch->values = queries->values;
@@ -356,6 +381,33 @@ static enum bsw_status spread_linked(struct bsw_batch_search *search, enum bsw_s
     BSW_TRY(bsw_batch_link_spread(link, payload, bytes, err));
     bsw_query_place_on_device(search->manifest, link->queries[link->turn ^ 1].data, queries);
     return BSW_OK;
+}
+
+static enum bsw_status spread_masks(struct bsw_batch_search *search, struct bsw_buffer *masks,
+                                    struct bsw_batch_work *work, struct bsw_error *err)
+{
+    const struct bsw_message message = {
+        .kind = BSW_MESSAGE_FILTER, .batch = search->num_batches, .name = "masks of rows"};
+    enum bsw_filter_kind kind = filter_kind(search);
+    work->queries.filter = kind == BSW_FILTER_ONE    ? &search->filter->one
+                           : kind == BSW_FILTER_EACH ? &work->filter
+                                                     : NULL;
+    if (kind != BSW_FILTER_EACH) return BSW_OK;
+    BSW_TRY(bsw_transport_broadcast(search->transport, &message, masks, err));
+    search->exchanges[BSW_EXCHANGE_QUERIES].bytes += spread_bytes(search, masks->bytes);
+    return bsw_batch_filter_parse(search->filter, masks, work->queries.num_queries, &work->filter,
+                                  err);
+}
+
+// Masks of a batch to all ranks; work->queries, or its status, are set.
+static void take_masks(struct bsw_batch_search *search, struct bsw_buffer *masks,
+                       struct bsw_batch_work *work)
+{
+    struct bsw_error err;
+    enum bsw_status status = spread_masks(search, masks, work, &err);
+    if (status == BSW_OK || work->status != BSW_OK) return;
+    work->status = status;
+    work->error = err;
 }
 
 // To all ranks, of a message that rank 0 has whole; `queries` points into it.
@@ -391,6 +443,7 @@ static enum bsw_status send_batch(struct bsw_batch_search *search, struct bsw_se
         if (err) *err = work->error;
         return work->status;
     }
+    take_masks(search, &batch->masks, work);
     search->others_know = 0;
     begin(search, work);
     return BSW_OK;
@@ -437,6 +490,8 @@ enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
                                         int64_t *ids, float *values, struct bsw_error *err)
 {
     search->finish.settings.num_threads = num_threads;
+    search->finish.order =
+        batch->order.bytes > 0 ? (const uint32_t *)(const void *)batch->order.data : NULL;
     search->finish.first_query_row = bsw_vectors_first_row(search->queries->vectors) + batch->first;
     return bsw_merge_survivors(&search->finish, batch->payloads, batch->count,
                                (const struct bsw_value_terms *)(const void *)batch->values.data,
@@ -456,10 +511,15 @@ enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_s
     return status == BSW_OK ? packed : status;
 }
 
+static int is_pause(const struct bsw_batch_work *work)
+{
+    return work->status == BSW_OK && work->queries.num_queries == 0;
+}
+
 // The next message of rank 0; *is_last: it was the end.
-static enum bsw_status receive_batch(struct bsw_batch_search *search, struct bsw_buffer *message,
-                                     struct bsw_batch_work *work, int *is_last,
-                                     struct bsw_error *err)
+static enum bsw_status receive_message(struct bsw_batch_search *search, struct bsw_buffer *message,
+                                       struct bsw_batch_work *work, int *is_last,
+                                       struct bsw_error *err)
 {
     const struct bsw_batch_link *link = search->link;
     const struct bsw_message expected = message_of(search, BSW_EXCHANGE_QUERIES);
@@ -474,11 +534,20 @@ static enum bsw_status receive_batch(struct bsw_batch_search *search, struct bsw
         return work->status;
     }
     search->num_batches++;
-    int is_pause = work->status == BSW_OK && work->queries.num_queries == 0;
-    if (!link || is_pause) return BSW_OK;
+    if (!link || is_pause(work)) return BSW_OK;
     work->status = spread_linked(search, work->status, NULL, &work->queries, &work->error);
     if (work->status != BSW_OK && err) *err = work->error;
     return work->status;
+}
+
+// With the masks that follow a batch. turn: whose memory.
+static enum bsw_status receive_batch(struct bsw_batch_search *search, unsigned turn,
+                                     struct bsw_batch_work *work, int *is_last,
+                                     struct bsw_error *err)
+{
+    BSW_TRY(receive_message(search, &search->messages[turn], work, is_last, err));
+    if (!*is_last && !is_pause(work)) take_masks(search, &search->masks[turn], work);
+    return BSW_OK;
 }
 
 enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct bsw_error *err)
@@ -487,14 +556,12 @@ enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct b
     for (unsigned turn = 0;; turn ^= 1) {
         struct bsw_batch_work *work = &works[turn];
         int is_last;
-        enum bsw_status status =
-            receive_batch(search, &search->messages[turn], work, &is_last, err);
+        enum bsw_status status = receive_batch(search, turn, work, &is_last, err);
         if (is_last || status != BSW_OK) return status;
-        int is_pause = work->status == BSW_OK && work->queries.num_queries == 0;
-        if (!is_pause) begin(search, work);
+        if (!is_pause(work)) begin(search, work);
         if (before) BSW_TRY(complete(search, before, err));
         before = NULL;
-        if (is_pause) continue;
+        if (is_pause(work)) continue;
         if (!work->queries.is_followed) {
             BSW_TRY(complete(search, work, err));
             continue;

@@ -25,6 +25,7 @@
 
 #include "common/net/transport.h"
 #include "coordinator/search/batch_device_merge.h"
+#include "coordinator/search/batch_filter.h"
 #include "coordinator/search/batch_link.h"
 #include "coordinator/search/batch_merge.h"
 #include "coordinator/search/query_source.h"
@@ -59,7 +60,8 @@ struct bsw_batch_work {
     struct bsw_query_batch queries;
     enum bsw_status status; // so far
     struct bsw_error error;
-    int is_scanned; // or that has failed
+    int is_scanned;               // or that has failed
+    struct bsw_row_filter filter; // of its queries, where each has a mask
 };
 
 // A batch on its way through rank 0; {0} then init. Its buffers are used again for later batches.
@@ -69,6 +71,8 @@ struct bsw_search_batch {
     int is_followed;             // to be set before pack
     struct bsw_buffer message;   // coded queries
     struct bsw_buffer values;    // struct bsw_value_terms [count]
+    struct bsw_buffer masks;     // with masks a query: their message
+    struct bsw_buffer order;     // uint32_t [count], likewise; .bytes 0: queries are as they are
     struct bsw_buffer *payloads; // [num_ranks]: survivors
     struct bsw_batch_work work;
 };
@@ -95,8 +99,10 @@ struct bsw_batch_search {
     // Rank 0: limits and cuts of one batch may be found while the answers of another are.
     struct bsw_batch_merge merge, finish;
     struct bsw_buffer message, own;
-    struct bsw_buffer messages[2]; // other ranks: of a batch and the one that follows
-    struct bsw_buffer *payloads;   // rank 0: [num_ranks]
+    struct bsw_buffer messages[2];   // other ranks: of a batch and the one that follows
+    struct bsw_buffer masks[2];      // likewise
+    struct bsw_batch_filter *filter; // borrowed; NULL: none. To be set after init
+    struct bsw_buffer *payloads;     // rank 0: [num_ranks]
     struct bsw_buffer limits, cuts;
     // Rank 0, may be NULL: called before the first agreement on a batch. Its error concerns an
     // earlier batch and goes before any of this one.

@@ -43,6 +43,22 @@ static enum bsw_status reserve(struct bsw_query_source *source, size_t count, st
     return bsw_buffer_reserve(&source->scratch, num_threads(source) * scratch_bytes(source), err);
 }
 
+// Numbers of a batch in the order that it is to have.
+static enum bsw_status put_in_order(struct bsw_query_source *source, size_t count,
+                                    struct bsw_error *err)
+{
+    size_t bytes = bsw_vectors_row_bytes(source->vectors);
+    if (!source->order) return BSW_OK;
+    BSW_TRY(bsw_buffer_reserve(&source->ordered, count * bytes, err));
+    for (size_t q = 0; q < count; q++)
+        memcpy(source->ordered.data + q * bytes, source->numbers.data + source->order[q] * bytes,
+               bytes);
+    struct bsw_buffer swap = source->numbers;
+    source->numbers = source->ordered;
+    source->ordered = swap;
+    return BSW_OK;
+}
+
 // Reads and prepares queries [first, first + count) of the range; a bad one is an error.
 static enum bsw_status prepare(struct bsw_query_source *source, uint64_t first, size_t count,
                                struct bsw_error *err)
@@ -50,6 +66,7 @@ static enum bsw_status prepare(struct bsw_query_source *source, uint64_t first, 
     uint64_t row = bsw_vectors_first_row(source->vectors) + first;
     BSW_TRY(reserve(source, count, err));
     BSW_TRY(bsw_vectors_read(source->vectors, row, count, source->numbers.data, err));
+    BSW_TRY(put_in_order(source, count, err));
     const struct bsw_manifest *manifest = source->manifest;
     const struct bsw_codec_table *codec = manifest->codec->table;
     double *norms = (double *)(void *)source->norms.data;
@@ -111,6 +128,7 @@ void bsw_query_source_close(struct bsw_query_source *source)
 {
     bsw_vectors_close(&source->vectors);
     bsw_buffer_deinit(&source->numbers);
+    bsw_buffer_deinit(&source->ordered);
     bsw_buffer_deinit(&source->floats);
     bsw_buffer_deinit(&source->norms);
     bsw_buffer_deinit(&source->factors);

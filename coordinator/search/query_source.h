@@ -27,9 +27,11 @@ struct bsw_query_source {
     uint64_t numbers_digest; // same_input.h
     int num_threads;         // to code with; 0 is 1
     int has_no_addends;      // keys are counts, to which nothing is added
-    int is_check_due;        // to be said with the next batch
-    int is_followed;         // likewise (batch_search.h)
-    struct bsw_buffer numbers, floats, norms, factors, scratch;
+    const uint32_t
+        *order;       // of the queries of the next batch, which are coded so; NULL: as they are
+    int is_check_due; // to be said with the next batch
+    int is_followed;  // likewise (batch_search.h)
+    struct bsw_buffer numbers, ordered, floats, norms, factors, scratch;
     struct bsw_buffer values; // struct bsw_value_terms [queries of the batch]
 };
 

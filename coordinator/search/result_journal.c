@@ -237,6 +237,7 @@ static void add_fields(const struct bsw_search *search, struct bsw_journal_field
     bsw_journal_field_digest(fields, "index", search->manifest.build_digest);
     bsw_journal_field_count(fields, "number of queries", search->queries.num_queries);
     bsw_journal_field_digest(fields, "queries", search->queries.digest);
+    if (search->allowed.is_given) bsw_journal_field_digest(fields, "allow", search->allowed.digest);
     bsw_search_settings_identify(search, fields);
 }
 
@@ -244,7 +245,7 @@ static enum bsw_status open_result(struct bsw_result_sink *sink, const struct bs
                                    struct bsw_error *err)
 {
     const struct bsw_manifest *manifest = &search->manifest;
-    const struct bsw_command_files files = {.inputs = {search->run.queries},
+    const struct bsw_command_files files = {.inputs = {search->run.queries, search->options.allow},
                                             .outputs = {sink->path},
                                             .is_result = 1,
                                             .index = search->options.index,
@@ -307,6 +308,7 @@ static enum bsw_status finish(void *context, const struct bsw_search *search, st
                                       .has_ids = bsw_manifest_has_ids(manifest),
                                       .is_self_excluded = search->options.request.exclude_self,
                                       .queries_digest = search->queries.numbers_digest,
+                                      .allow = bsw_allowed_facts_of(&search->allowed),
                                       .first_query =
                                           bsw_vectors_first_row(search->queries.vectors)};
     enum bsw_status status = bsw_result_journal_finish(&sink->result, &facts, err);

@@ -214,6 +214,7 @@ enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err
     status = bsw_generation_explain(search->options.index, &search->manifest, status, err);
     if (status == BSW_OK) status = bsw_self_check_answers(&search->service, err);
     if (search->link) search->batches.link = &search->batch_link;
+    search->batches.filter = &search->filter;
     if (search->device_merge.device) search->batches.device_merge = &search->device_merge;
     search->batches.checks = schedule_checks(search);
     search->is_loaded = status == BSW_OK;
@@ -352,7 +353,8 @@ static enum bsw_status open_pipeline(struct bsw_search *search, struct bsw_error
 {
     static const struct bsw_thread_pinning not_pinned;
     const struct bsw_thread_pinning *pinning = search->options.pinning;
-    uint64_t most = search->settings.batch, num = search->queries.num_queries;
+    uint64_t most = bsw_batch_filter_most(&search->filter, search->settings.batch),
+             num = search->queries.num_queries;
     const struct bsw_pipeline_options options = {.batch = (size_t)(num < most ? num : most),
                                                  .num_threads = search->settings.num_threads,
                                                  .is_overlapped = is_overlapped(search),
@@ -361,6 +363,15 @@ static enum bsw_status open_pipeline(struct bsw_search *search, struct bsw_error
                                                  .context = search,
                                                  .parts = search->parts};
     return bsw_batch_pipeline_init(&search->pipeline, &search->batches, &options, err);
+}
+
+static enum bsw_status open_allowed(struct bsw_search *search, struct bsw_error *err)
+{
+    const struct bsw_allowed_memory *memory = &search->run.allow;
+    const struct bsw_allowed_base base = {search->manifest.first_row, search->manifest.num_rows,
+                                          search->queries.num_queries};
+    if (!search->options.allow && !memory->masks && !memory->ids) return BSW_OK;
+    return bsw_allowed_rows_open(search->options.allow, memory, &base, &search->allowed, err);
 }
 
 // Rank 0: the queries, and what the sink has to say.
@@ -375,6 +386,7 @@ static enum bsw_status begin_lead(struct bsw_search *search, struct bsw_error *e
     BSW_TRY(bsw_query_source_open(run->queries, run->query_rows, &search->manifest,
                                   search->settings.query_bits, search->settings.level,
                                   &search->queries, err));
+    BSW_TRY(open_allowed(search, err));
     search->queries.has_no_addends = bsw_selection_counts(&search->settings.selection);
     search->num_asked = (run->warmup + run->repeat) * search->queries.num_queries;
     if (sink->open) BSW_TRY(sink->open(sink->context, search, &search->parts, err));
@@ -393,6 +405,7 @@ static void forget_run(struct bsw_search *search)
     bsw_batch_pipeline_deinit(&search->pipeline);
     bsw_query_source_close(&search->queries);
     bsw_text_model_take_back(&search->text);
+    bsw_allowed_rows_close(&search->allowed);
     bsw_free(&search->seconds);
     bsw_free(&search->ranks);
     search->queries = (struct bsw_query_source){0};
@@ -414,6 +427,8 @@ static enum bsw_status begin(struct bsw_search *search, const struct bsw_search_
         status = run->sink->open(run->sink->context, search, &none, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(bsw_search_load(search, err));
+    BSW_TRY(bsw_batch_filter_begin(&search->filter, transport, &search->service, &search->allowed,
+                                   search->options.index, err));
     search->batches.others_know = 0;
     search->batches.checks.note = transport->rank == 0 ? run->sink->note_check : NULL;
     search->batches.checks.context = run->sink->context;
@@ -499,6 +514,7 @@ void bsw_search_close(struct bsw_search *search)
     bsw_batch_link_close(&search->batch_link);
     bsw_device_link_close(&search->link);
     bsw_shard_service_close(&search->service);
+    bsw_batch_filter_close(&search->filter);
     bsw_assignment_deinit(&search->assignment);
     bsw_device_close(&search->device.device);
     bsw_codec_model_close(&search->model);

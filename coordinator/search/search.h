@@ -35,6 +35,7 @@ struct bsw_search_options {
     struct bsw_search_request request;
     const char *extra_distance; // --extra-distance, which implies histogram selection; or NULL
     const char *index;          // folder
+    const char *allow;          // file of rows that queries may find (allowed_rows.h); NULL: all
     // With index NULL: shards are coded from the source that it names; its own arrays are borrowed.
     const struct bsw_manifest *manifest;
     struct bsw_device_choice device;
@@ -86,6 +87,7 @@ struct bsw_search_run {
     // All ranks: more runs come. The self-check of the end and a rank's bytes of memory are left
     // out.
     int is_followed;
+    struct bsw_allowed_memory allow; // in place of a file of rows that queries may find
     const struct bsw_search_sink *sink;
 };
 
@@ -130,6 +132,8 @@ struct bsw_search {
     struct bsw_search_run run;
     struct bsw_query_source queries;
     struct bsw_text_model text; // the index's, for queries of text; rank 0
+    struct bsw_allowed_rows allowed;
+    struct bsw_batch_filter filter;
     struct bsw_search_parts parts;
     struct bsw_batch_pipeline pipeline;
     uint64_t num_asked, num_answered; // queries of all passes

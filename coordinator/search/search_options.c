@@ -180,6 +180,11 @@ static const struct setting list[] = {
             .default_text = BSW_TEXT_OF(BSW_SEARCH_CHECK_SECONDS), .word = "never",
             .word_number = BSW_CHECK_NEVER,
             .help = "self-checks at the start, so often and at the end; 0: start and end")},
+    {OPTION("allow", allow, .value_name = "FILE",
+            .help = "find these rows alone: .npy of bools [rows] or [queries, rows], or ids: "
+                    ".npy .u32bin .ivecs")},
+    {FACT("allow-masks"), IS(allowed.num_masks), TOLD_IF(REPORT, allowed.is_given)},
+    {FACT("allowed-rows"), IS(allowed.num_allowed), TOLD_IF(REPORT, allowed.is_given)},
     {OPTION("exclude-self", request.exclude_self,
             .help = "leave row i out of the answer of query i: for queries that are the base"),
      IN_LIBRARY(exclude_self), IS(options.request.exclude_self), TOLD(JOURNAL | REPORT)},

@@ -13,6 +13,7 @@
 #include "common/job/stop_signal.h"
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
+#include "coordinator/job/allowed_rows.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/option_table.h"
 #include "coordinator/job/same_input.h"
@@ -37,6 +38,8 @@ struct truth_job {
     struct bsw_truth_journal journal; // of a run on CPUs
     int is_taken;                     // rank 0: the output is this run's
     uint64_t queries_digest;          // rank 0
+    struct bsw_allowed_rows allowed;
+    struct bsw_neighbour_filter filter;
     struct bsw_truth_stats stats;
 };
 
@@ -92,6 +95,28 @@ static enum bsw_status check_k(const struct truth_job *job, struct bsw_error *er
                     has_self(job) ? ", one of them the query" : "");
 }
 
+static enum bsw_status read_allowed(void *context, uint64_t query, uint64_t first, size_t count,
+                                    uint32_t *bits, struct bsw_error *err)
+{
+    return bsw_allowed_rows_read_part(context, query, first, count, bits, err);
+}
+
+static enum bsw_status open_allowed(struct truth_job *job, struct bsw_error *err)
+{
+    const struct bsw_truth_settings *s = &job->settings;
+    const struct bsw_allowed_base base = {bsw_vectors_first_row(job->base),
+                                          bsw_vectors_num_rows(job->base),
+                                          bsw_vectors_num_rows(job->queries)};
+    if (!s->allow) return BSW_OK;
+    BSW_TRY(bsw_allowed_rows_open(s->allow, NULL, &base, &job->allowed, err));
+    job->filter = (struct bsw_neighbour_filter){
+        .is_each = job->allowed.num_masks > 1, .read = read_allowed, .context = &job->allowed};
+    if (!job->filter.is_each || is_on_cpu(s)) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "--allow %s: masks a query are for CPUs: --device %s takes one mask", s->allow,
+                    s->device.text);
+}
+
 static enum bsw_status open_inputs(struct truth_job *job, struct bsw_error *err)
 {
     const struct bsw_truth_settings *s = &job->settings;
@@ -103,6 +128,7 @@ static enum bsw_status open_inputs(struct truth_job *job, struct bsw_error *err)
                         bsw_vectors_dims(job->queries), s->base, bsw_vectors_dims(job->base));
     }
     BSW_TRY(check_k(job, err));
+    BSW_TRY(open_allowed(job, err));
     if (bsw_vectors_num_rows(job->base) / (uint64_t)job->transport->num_ranks >= UINT32_MAX) {
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: more than 2^32 rows a rank; use more ranks",
                         s->base);
@@ -140,6 +166,8 @@ static void set_needs(struct truth_job *job)
         .block_rows = block_rows,
         .num_threads = s->num_threads,
         .drop_bad_rows = s->drop_bad_rows,
+        .filter = s->allow ? &job->filter : NULL,
+        .filter_row = first,
         .most_bytes = bsw_available_memory_bytes() / (uint64_t)job->transport->num_host_ranks};
     job->merge = (struct bsw_truth_merge){.transport = job->transport,
                                           .merge = bsw_merge_table_get(s->level),
@@ -172,6 +200,9 @@ static enum bsw_status prepare(struct truth_job *job, uint64_t *base_digest, uin
             sink->begin(sink->context, bsw_vectors_num_rows(job->queries), job->settings.k, err);
     BSW_TRY(bsw_transport_agree(job->transport, status, err));
     BSW_TRY(bsw_same_input_agree(job->transport, *base_digest, job->settings.base, err));
+    if (job->settings.allow)
+        BSW_TRY(
+            bsw_same_input_agree(job->transport, job->allowed.digest, job->settings.allow, err));
     return bsw_same_input_agree(job->transport, *query_digest, job->settings.queries, err);
 }
 
@@ -221,6 +252,7 @@ static void set_fields(struct truth_job *job, uint64_t base_digest, uint64_t que
     bsw_journal_field_text(fields, "drop-bad-rows", s->drop_bad_rows ? "on" : "off");
     bsw_journal_field_digest(fields, "base", base_digest);
     bsw_journal_field_digest(fields, "queries", query_digest);
+    if (job->allowed.is_given) bsw_journal_field_digest(fields, "allow", job->allowed.digest);
     bsw_journal_field_count(fields, "ranks", (uint64_t)job->transport->num_ranks);
 }
 
@@ -231,8 +263,10 @@ static enum bsw_status take_output(struct truth_job *job, struct bsw_error *err)
     const struct bsw_truth_settings *s = &job->settings;
     int wide_ids = bsw_vectors_first_row(job->base) + bsw_vectors_num_rows(job->base) >
                    (uint64_t)INT32_MAX + 1;
-    const struct bsw_command_files files = {
-        .inputs = {s->base, s->queries}, .outputs = {s->out}, .is_result = 1, .is_split = s->split};
+    const struct bsw_command_files files = {.inputs = {s->base, s->queries, s->allow},
+                                            .outputs = {s->out},
+                                            .is_result = 1,
+                                            .is_split = s->split};
     BSW_TRY(bsw_command_files_check(&files, err));
     if (s->split && wide_ids) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--split: its int32 ids do not reach the rows of %s",
@@ -312,6 +346,7 @@ static enum bsw_status name_output(struct truth_job *job, struct bsw_error *err)
                                       .dims = bsw_vectors_dims(job->base),
                                       .is_self_excluded = s->exclude_self,
                                       .queries_digest = job->queries_digest,
+                                      .allow = bsw_allowed_facts_of(&job->allowed),
                                       .first_query = bsw_vectors_first_row(job->queries)};
     BSW_TRY(bsw_sidecar_finish(job->merge.writer, s->out, &facts, err));
     if (s->split)
@@ -370,6 +405,7 @@ static void deinit(struct truth_job *job, enum bsw_status status)
     bsw_result_writer_destroy(&job->merge.writer);
     bsw_vectors_close(&job->base);
     bsw_vectors_close(&job->queries);
+    bsw_allowed_rows_close(&job->allowed);
 }
 
 enum bsw_status bsw_truth_run(const struct bsw_truth_settings *settings,

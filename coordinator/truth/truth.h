@@ -27,6 +27,7 @@
 struct bsw_truth_settings {
     const char *base, *queries;            // files, or synth:...
     struct bsw_row_range rows, query_rows; // of them; {0}: all
+    const char *allow;                     // of rows to find (allowed_rows.h); NULL: all
     const char *out;                       // file to write; NULL: none
     struct bsw_answer_sink sink;           // rank 0: gets the answers, too
     const char *metric;                    // NULL: as base or queries say

@@ -27,6 +27,7 @@ struct truth_device {
     struct bsw_device_neighbours neighbours;
     struct bsw_progress *progress; // borrowed
     uint64_t progress_base, dropped_rows;
+    struct bsw_buffer allowed; // bits of rows under way
 };
 
 static enum bsw_status allocate(struct truth_device *job, struct bsw_error *err)
@@ -86,6 +87,7 @@ static void close_device(void *state)
     bsw_free(&job->scratch);
     bsw_free(&job->lists);
     bsw_free(&job->counts);
+    bsw_buffer_deinit(&job->allowed);
     bsw_free(&job);
 }
 
@@ -145,16 +147,36 @@ static enum bsw_status read_rows(void *context, size_t first, size_t count, void
     return bsw_vectors_read(job->needs.base, job->needs.first_row + first, count, to, err);
 }
 
+// One mask of all queries.
+static enum bsw_status read_allowed(struct truth_device *job, size_t first, size_t count,
+                                    struct bsw_error *err)
+{
+    const struct bsw_neighbour_filter *filter = job->needs.filter;
+    uint64_t row = job->needs.filter_row + first;
+    if (!filter) return BSW_OK;
+    BSW_TRY(bsw_buffer_reserve(&job->allowed, (count / 32 + 2) * sizeof(uint32_t), err));
+    return filter->read(filter->context, 0, row - row % 32, count + (size_t)(row % 32),
+                        (uint32_t *)(void *)job->allowed.data, err);
+}
+
+static int is_allowed(const struct truth_device *job, size_t first, size_t r)
+{
+    size_t bit = (size_t)((job->needs.filter_row + first) % 32) + r;
+    if (!job->needs.filter) return 1;
+    return ((const uint32_t *)(const void *)job->allowed.data)[bit / 32] >> bit % 32 & 1;
+}
+
 static enum bsw_status judge_rows(void *context, size_t first, size_t count, const double *norms,
                                   uint32_t *masks, struct bsw_error *err)
 {
     struct truth_device *job = context;
     if (bsw_stop_is_asked()) return bsw_stop_fail(err);
     if (first == 0) job->dropped_rows = 0;
+    BSW_TRY(read_allowed(job, first, count, err));
     for (size_t r = 0; r < count; r++) {
         enum bsw_row_fault fault = bsw_row_fault_of(norms[r], job->needs.metric);
         if (fault == BSW_ROW_GOOD) {
-            masks[r / 32] |= 1u << r % 32;
+            masks[r / 32] |= (uint32_t)is_allowed(job, first, r) << r % 32;
             continue;
         }
         if (!job->needs.drop_bad_rows) {

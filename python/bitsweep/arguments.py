@@ -20,6 +20,7 @@ from .header import Member, header
 MAY_BE_0 = {"lists", "threads", "device_memory"}  # where 0 is not the default, or says so
 _NO_SETTINGS = {"size", "ranks", "progress", "progress_context", "num_rows", "num_ids"}
 _ROWS = POINTER(header.structs["bitsweep_rows"])
+_ALLOW = POINTER(header.structs["bitsweep_allow"])
 
 # Members that are called otherwise here and in the program.
 ALIASES = {
@@ -52,7 +53,8 @@ def _kind(member: Member) -> str:
         return "ids"
     if member.type is c_int:
         return "int" if member.name == "threads" else "bool"
-    return {c_char_p: "str", c_double: "float", _ROWS: "vectors"}.get(member.type, "int")
+    kinds = {c_char_p: "str", c_double: "float", _ROWS: "vectors", _ALLOW: "rows"}
+    return kinds.get(member.type, "int")
 
 
 def _in_python(says: str, kind: str) -> str:
@@ -93,6 +95,10 @@ _SAYS = {
     "rows": "only these, slice(100, 200) or (100, 200); ids stay those of the whole",
     "checked": "False: without checks of known answers and of samples of what is found",
     "skip_check": "True: info's check_recall is not measured",
+    "allow": (
+        "rows that may be found, with comm of rank 0: bools [rows] or [queries, rows], or ids; "
+        "None: all. Fewer than k: id -1"
+    ),
     "lists": (
         'a number of centroids, or "auto": rows are ordered by the nearest, so that a search can '
         "look at a part of them"
@@ -140,8 +146,13 @@ def check_names(function: str, given: Iterable[str], known: Iterable[str]) -> No
 
 
 def parameters_of(call: str, taken: Iterable[str]) -> list[inspect.Parameter]:
-    kinds = {"vectors": "Vectors", "path": "File", "slice": "slice | tuple[int, int]"}
-    kinds["ids"] = "npt.ArrayLike"
+    kinds = {
+        "vectors": "Vectors",
+        "path": "File",
+        "slice": "slice | tuple[int, int]",
+        "rows": "npt.ArrayLike",
+        "ids": "npt.ArrayLike",
+    }
     found = []
     for setting in settings_of(call).values():
         if setting.name in taken:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .arguments import MAY_BE_0, settings_of
+from .header import header
 from .library import NONE, Error, new, path_bytes, shown
 
 _MOST = {c_int: 2**31 - 1, c_uint32: 2**32 - 1, c_uint64: NONE - 1}
@@ -96,6 +97,31 @@ def row_range(name: str, value: Any) -> tuple[int, Optional[int]]:
     return first, end - first
 
 
+class Allow:
+    """Rows that may be found, as the library reads them."""
+
+    def __init__(self, rows: Any, name: str) -> None:
+        array = np.asarray(rows)
+        self.struct = header.structs["bitsweep_allow"]()
+        if array.dtype == np.bool_ and array.ndim in (1, 2):
+            self.array = np.ascontiguousarray(array)
+            self.struct.masks = self.array.ctypes.data
+            self.struct.num_rows = array.shape[-1]
+            self.struct.num_masks = array.shape[0] if array.ndim == 2 else 1
+        elif array.ndim == 1 and (array.dtype.kind in "iu" or array.size == 0):
+            if array.size and int(array.max()) >= 2**63:
+                raise Error(f"{name}: id {array.max()} is none of the index")
+            # One at least: no ids are an address, too.
+            self.array = np.append(array.astype(np.int64), 0)
+            self.struct.ids = self.array.ctypes.data
+            self.struct.num_ids = array.size
+        else:
+            raise Error(
+                f"{name}: bools [rows] or [queries, rows] or ids are needed, not {array.dtype} "
+                f"of {array.ndim} axes"
+            )
+
+
 def fill(settings: Structure, call: str, values: dict[str, Any], source: Any = None) -> None:
     """Sets members; None leaves the default. source: makes the library's rows of vectors."""
     known = settings_of(call)
@@ -115,6 +141,9 @@ def fill(settings: Structure, call: str, values: dict[str, Any], source: Any = N
         if setting.kind == "vectors":
             settings.kept = source(value, name)  # as long as the struct
             value = pointer(settings.kept.rows)
+        elif setting.kind == "rows":
+            settings.kept_allow = Allow(value, name)  # as long as the struct
+            value = pointer(settings.kept_allow.struct)
         elif setting.kind == "bool":
             value = flag(name, value) != (member == "is_unchecked")
         elif setting.kind == "path":

@@ -47,6 +47,42 @@ class SameAsProgram(Case):
             self.assertEqual(ix.shape, (20000, 128))
             self.assertEqual((ix.codec, ix.metric, ix.dtype), ("saq", "l2", np.uint8))
 
+    def test_allow(self) -> None:
+        random = np.random.default_rng(1)
+        some = random.random(20000) < 0.1
+        each = random.random((len(self.q), 20000)) < 0.1
+        each[::2] = some
+        with bitsweep.Index.encode(BASE, self.folder / "allow", metric="l2", bits=2) as ix:
+            for name, mask in {"some": some, "each": each}.items():
+                out, file = self.folder / f"{name}.result", self.folder / f"{name}.npy"
+                np.save(file, mask)
+                run_program(
+                    *("search", "--index", ix.folder, "--queries", QUERIES, "--k", 10),
+                    *("--allow", file, "--out", out),
+                )
+                self.assert_answer(out, ix.search(self.q, allow=mask))
+            ids = random.permutation(np.flatnonzero(some))
+            for kind in (np.int32, np.uint64, np.int64):
+                found = ix.search(self.q, allow=ids.astype(kind))
+                self.assert_same(found, ix.search(self.q, allow=some))
+            self.assert_same(ix.search(self.q, allow=np.ones(20000, bool)), ix.search(self.q))
+            values, found = ix.search(self.q, k=3, allow=[7, 5])
+            self.assertEqual(set(found[:, :2].ravel()), {5, 7})
+            self.assertTrue((found[:, 2] == -1).all() and np.isinf(values[:, 2]).all())
+            self.assertTrue((ix.search(self.q, allow=[])[1] == -1).all())
+            for wrong, why in (
+                ([20000], "allow: id 20000: ids are 0 to 19999"),
+                ([-1], "id -1: ids are 0 to 19999"),
+                (np.array([2**64 - 1], np.uint64), "id 18446744073709551615 is none"),
+                (some[1:], "1 masks of 19999 rows: there are 20000 rows"),
+                (each[1:], "199 masks of 20000 rows: .* one for each of the 200 queries"),
+                ([[1, 2]], r"bools \[rows\] or \[queries, rows\] or ids are needed"),
+                ([0.5], "are needed, not float64"),
+            ):
+                with self.assertRaisesRegex(bitsweep.Error, why):
+                    ix.search(self.q, allow=wrong)
+            self.assert_same(ix.search(self.q, allow=ids), ix.search(self.q, allow=some))
+
     def test_encode(self) -> None:
         theirs, ours = self.folder / "theirs", self.folder / "ours"
         options = ["--metric", "cosine", "--bits", 2, "--shards", 2, "--copy-vectors"]

@@ -11,6 +11,7 @@
 
 struct bsw_product_codes; // shard/codecs/product_codes.h
 struct bsw_selection;     // shard/codecs/selective_table.h
+struct bsw_row_filter;    // shard/lists/row_filter.h
 
 // Arrays borrowed.
 struct bsw_query_batch {
@@ -34,6 +35,8 @@ struct bsw_query_batch {
     const uint32_t *d_words;
     const float *d_scales;
     const int32_t *d_constants;
+    // Rows that queries may find, for who makes the masks of scans; NULL: all.
+    const struct bsw_row_filter *filter;
 };
 
 static inline enum bsw_table_type bsw_batch_table(const struct bsw_query_batch *batch, size_t query)

@@ -316,10 +316,12 @@ static struct bsw_device_task task_of(struct device_state *state, const struct b
                                     .choice = job->choice,
                                     .coarse = &state->coarse,
                                     .scan_dims = job->scan_dims,
+                                    .masks = job->masks,
                                     .limits = job->limits,
                                     .keep = job->keep,
                                     .workspace = job->workspace,
-                                    .kept = job->stays ? &state->kept.spans[job->span] : NULL};
+                                    .kept = job->stays ? &state->kept.spans[job->span] : NULL,
+                                    .is_continued = job->is_continued};
 }
 
 static enum bsw_status begin(void *address, const struct bsw_scan_job *job, struct bsw_error *err)

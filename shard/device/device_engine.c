@@ -3,6 +3,16 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "shard/device/device_group.h"
+#include "shard/device/device_mask.h"
+
+static enum bsw_status set_masks(struct bsw_device_engine *engine,
+                                 const struct bsw_device_task *task, struct bsw_error *err)
+{
+    for (size_t s = 0; s < task->span.num_shards; s++)
+        BSW_TRY(bsw_device_mask_set(engine, task->span.shards[s],
+                                    task->masks ? &task->masks[s] : NULL, err));
+    return BSW_OK;
+}
 
 static void init_group(struct bsw_device_engine *engine, const struct bsw_device_task *task,
                        struct bsw_device_group *group)
@@ -23,9 +33,12 @@ static void init_group(struct bsw_device_engine *engine, const struct bsw_device
         const struct bsw_device_shard *shard = task->span.shards[s];
         group->num_bundles += shard->num_bundles;
         group->num_rows += (size_t)shard->host->shape.num_rows;
+        group->num_masked += bsw_device_masked_rows(shard);
         group->is_resident &= shard->resident.num_bundles == shard->num_bundles;
     }
     group->run.keep = task->keep < group->num_rows ? task->keep : group->num_rows;
+    if (task->masks && group->run.keep > group->num_masked) // a limit is of some row
+        group->run.keep = group->num_masked > 0 ? (size_t)group->num_masked : 1;
     group->kind = task->maker->choose(group, num_queries < most ? num_queries : most);
 }
 
@@ -94,7 +107,7 @@ static enum bsw_status scan_groups(struct bsw_device_group *group, int is_begun,
     BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, stride, err));
     uint64_t *items = (uint64_t *)(void *)out->items.data;
     size_t *counts = (size_t *)(void *)out->counts.data;
-    if (group->task.kept) group->task.kept->num_queries = 0;
+    if (group->task.kept && !group->task.is_continued) group->task.kept->num_queries = 0;
     for (size_t done = 0; done < num_queries; done += group->num_queries) {
         if (!is_begun) BSW_TRY(begin_group(group, done, err));
         is_begun = 0;
@@ -115,6 +128,7 @@ enum bsw_status bsw_device_scan(struct bsw_device_engine *engine,
                                 uint64_t *num_list_pairs, struct bsw_error *err)
 {
     struct bsw_device_group group;
+    BSW_TRY(set_masks(engine, task, err));
     init_group(engine, task, &group);
     enum bsw_status status = scan_groups(&group, 0, out, err);
     deinit_group(&group, num_list_pairs);
@@ -127,6 +141,7 @@ enum bsw_status bsw_device_scan_begin(struct bsw_device_engine *engine,
     struct bsw_device_group *group;
     if (!engine->begun) BSW_TRY(bsw_allocate_zero(&engine->begun, 1, sizeof *group, "a scan", err));
     group = engine->begun;
+    BSW_TRY(set_masks(engine, task, err));
     init_group(engine, task, group);
     group->is_open = 1;
     group->is_begun =

@@ -5,6 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/device/device_phase.h"
+#include "shard/device/device_mask.h"
 
 // A shard of a span: no two have codes at the same place.
 struct shape_codes {
@@ -58,12 +59,12 @@ static int make_shape(const struct bsw_device_group *group, struct shape *out)
                           .num_shards = span->num_shards};
     if (selection) out->selection = selection->settings;
     for (size_t s = 0; s < span->num_shards; s++) {
-        const struct bsw_device_codes *codes = &span->shards[s]->resident;
+        const struct bsw_device_codes codes = bsw_device_masked_codes(span->shards[s]);
         out->shards[s] =
-            (struct shape_codes){.planes = codes->planes[0],
-                                 .masks = codes->masks,
-                                 .num_bundles = codes->num_bundles,
-                                 .first_row = codes->first_row,
+            (struct shape_codes){.planes = codes.planes[0],
+                                 .masks = codes.masks,
+                                 .num_bundles = codes.num_bundles,
+                                 .first_row = codes.first_row,
                                  .num_rows = (uint64_t)span->shards[s]->host->shape.num_rows};
     }
     return 1;

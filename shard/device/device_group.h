@@ -51,6 +51,7 @@ struct bsw_device_group {
     const struct bsw_code_layout *layout; // that components are of: the engine's, or its first
                                           // dimensions
     size_t num_bundles, num_rows;         // of the span
+    uint64_t num_masked;                  // of these rows, those that may be found
     int is_resident;                      // all of it
     const struct bsw_query_batch *batch;
     size_t first_query, num_queries; // in the batch

@@ -25,7 +25,9 @@
 #include "kernels/gpu_select/gpu_select.h"
 #include "shard/device/device_coarse.h"
 #include "shard/device/device_gpu_items.h"
+#include "shard/device/device_group.h"
 #include "shard/device/device_item_scan.h"
+#include "shard/device/device_mask.h"
 
 #define NO_BUNDLES ((size_t)UINT32_MAX)
 // Segments on their way at once (device_lists.c).
@@ -194,7 +196,7 @@ static enum bsw_status find_range(struct bsw_device_group *group, uint32_t begin
         if (num == 0) continue;
         lists[range->num++] = l;
         group->num_list_pairs += num;
-        group->num_row_pairs += num * bsw_list_num_rows(range->order, l);
+        group->num_row_pairs += num * bsw_device_masked_list_rows(group->span->shards[0], l);
     }
     range->lists = lists;
     return BSW_OK;
@@ -266,7 +268,7 @@ static void look_at(struct bsw_device_group *group, const struct bsw_device_list
 static void look_at_resident(struct bsw_device_group *group)
 {
     const struct bsw_device_shard *shard = group->span->shards[0];
-    const struct bsw_device_list_block all = {.codes = shard->resident,
+    const struct bsw_device_list_block all = {.codes = bsw_device_masked_codes(shard),
                                               .rows = (const uint32_t *)(void *)shard->rows.data,
                                               .bundle_lists =
                                                   (const uint32_t *)(void *)shard->lists.data};

@@ -8,6 +8,7 @@
 #include "kernels/device_scan/device_tuning.h"
 #include "shard/device/device_gpu_items.h"
 #include "shard/device/device_graph.h"
+#include "shard/device/device_mask.h"
 #include "shard/device/device_readback.h"
 #include "shard/device/device_self_check.h"
 #include "shard/device/device_tables.h"
@@ -190,6 +191,7 @@ enum bsw_status bsw_device_copy_run(struct bsw_device_engine *engine,
                          bsw_code_array_at(&host->arrays, &list.items[i], first),
                          num_bundles * list.items[i].bundle_bytes, err));
     }
+    BSW_TRY(bsw_device_mask_copied(engine, shard, first, num_bundles, to, codes, err));
     if (!codes->biases || host->shape.has_biases) return BSW_OK;
     return send_zero_biases(engine, num_bundles, there.biases + to * BSW_BUNDLE_ROWS, err);
 }
@@ -265,6 +267,8 @@ enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t i
         engine->is_checked = 1;
         status = bsw_device_self_check(engine, out, err);
     }
+    if (status == BSW_OK)
+        status = bsw_allocate_zero(&out->mask, 1, sizeof *out->mask, "masks", err);
     if (status != BSW_OK) {
         bsw_device_shard_unload(engine, out);
         return status;
@@ -286,6 +290,8 @@ void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device
     bsw_device_free(engine->device, &shard->memory);
     bsw_device_free(engine->device, &shard->rows);
     bsw_device_free(engine->device, &shard->lists);
+    bsw_device_mask_free(engine, shard->mask);
+    bsw_free(&shard->mask);
     bsw_free(&shard->longest);
 }
 

@@ -48,12 +48,15 @@ enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_devi
                                        struct bsw_device_engine *out, struct bsw_error *err);
 void bsw_device_engine_close(struct bsw_device_engine *engine);
 
+struct bsw_device_mask;
+
 struct bsw_device_shard {
     const struct bsw_resident_shard *host; // borrowed
     struct bsw_device_buffer memory;
     struct bsw_device_buffer rows;    // uint32_t of each place, with lists
     struct bsw_device_buffer lists;   // uint32_t of each bundle, for tables of lists
     struct bsw_device_codes resident; // bundles [0, resident.num_bundles)
+    struct bsw_device_mask *mask;     // device_mask.h; owned, NULL: scans find all rows
     size_t num_bundles;
     struct bsw_device_list_shape shape; // on the device, where the engine's plan has gpu_lists
     uint64_t *longest;                  // then: bundles of the n longest lists; owned
@@ -112,6 +115,7 @@ struct bsw_device_task {
     const struct bsw_list_choice *choice; // of items; NULL: all queries look at all lists
     struct bsw_device_coarse *coarse;     // which makes a choice that was put off, or NULL
     uint32_t scan_dims;                   // of items: as struct bsw_probe_settings has them
+    const struct bsw_row_mask *masks;     // [num_shards]: rows that may be found; NULL: all
     const uint32_t *limits;               // [queries]; NULL: none
     size_t keep;
     // Only its `scan` and `queue` are read, which is that of the needs or {0}, and its figures
@@ -122,6 +126,7 @@ struct bsw_device_task {
     // Where the lists stay on the device, those before are gone and `out` has the counts alone;
     // NULL: they come to `out`.
     struct bsw_device_kept_span *kept;
+    int is_continued; // lists that stay are added to those before
 };
 
 // The candidates of bsw_shard_scan, or of bsw_list_scan, of which num_list_pairs is that. The host

@@ -9,6 +9,7 @@
 #include "kernels/device_scan/device_tuning.h"
 #include "kernels/gpu_bytes/gpu_bytes.h"
 #include "shard/device/device_graph.h"
+#include "shard/device/device_mask.h"
 #include "shard/device/device_row_queues.h"
 
 static int is_matrix(const struct bsw_device_plan *plan, enum bsw_scan_kind kind,
@@ -117,7 +118,8 @@ static enum bsw_status launch(const struct codes_scan *scan, launch_fn *kernel,
     bsw_device *device = scan->group->engine->device;
     uint32_t bundle = 0, row = scan->first_row;
     for (size_t s = 0; s < (scan->codes ? 1 : span->num_shards); s++) {
-        struct bsw_device_codes codes = scan->codes ? *scan->codes : span->shards[s]->resident;
+        struct bsw_device_codes codes =
+            scan->codes ? *scan->codes : bsw_device_masked_codes(span->shards[s]);
         struct bsw_device_part own;
         codes.first_row += row;
         if (cut_part(part, bundle, codes.num_bundles, &own))
@@ -215,7 +217,8 @@ static enum bsw_status scan_shard(struct bsw_device_group *group,
                                   struct bsw_error *err)
 {
     struct block_run run = {.shard = shard, .next = shard->resident.num_bundles};
-    struct codes_scan scan = {group, &shard->resident, first_row};
+    const struct bsw_device_codes resident = bsw_device_masked_codes(shard);
+    struct codes_scan scan = {group, &resident, first_row};
     size_t end = group->run.done + shard->num_bundles;
     BSW_TRY(copy_next(group, &run, err));
     BSW_TRY(scan_codes(&scan, err));
@@ -288,7 +291,7 @@ static enum bsw_status end(struct bsw_device_group *group, struct bsw_error *err
     group->stopped += group->stage_run.stopped;
     group->stage_run = stage_run;
     group->scanned += group->run.scanned;
-    group->num_row_pairs += group->num_rows * (uint64_t)group->num_queries;
+    group->num_row_pairs += group->num_masked * (uint64_t)group->num_queries;
     return status;
 }
 

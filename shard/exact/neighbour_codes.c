@@ -157,7 +157,7 @@ static void scan(const struct bsw_neighbour_tiles *tiles, const struct bsw_neigh
     const struct bsw_matrix_tile tile = {.bytes = tiles->bytes + first * tiles->padded_dims,
                                          .num_bundles = step->num_bundles,
                                          .padded_dims = (uint32_t)tiles->padded_dims,
-                                         .masks = tiles->masks + step->bundle,
+                                         .masks = step->masks + step->bundle,
                                          .scales = tiles->scales + first,
                                          .biases = tiles->biases + first};
     const struct bsw_matrix_queries queries = {.num_queries = step->num_queries,

@@ -21,6 +21,12 @@ size_t bsw_neighbour_block_rows(size_t row_bytes, uint64_t num_rows)
 
 // ---- memory ----
 
+// Bits of a block's rows, which may begin anywhere in a word.
+static size_t block_words(const bsw_neighbour_scan *scan)
+{
+    return scan->needs.block_rows / BSW_BUNDLE_ROWS + 2;
+}
+
 static size_t list_pieces(bsw_neighbour_scan *scan, struct bsw_neighbour_piece *pieces)
 {
     const struct bsw_neighbour_needs *needs = &scan->needs;
@@ -34,6 +40,9 @@ static size_t list_pieces(bsw_neighbour_scan *scan, struct bsw_neighbour_piece *
         (struct bsw_neighbour_piece){&scan->rows, scan->num_queries, capacity * 4, "lists"};
     pieces[count++] = (struct bsw_neighbour_piece){&scan->scratch, threads,
                                                    bsw_exact_best_scratch_bytes(capacity), "lists"};
+    if (needs->filter)
+        pieces[count++] = (struct bsw_neighbour_piece){
+            &scan->bits, threads, block_words(scan) * sizeof(uint32_t), "masks of rows"};
     for (int i = 0; i < 2; i++) {
         pieces[count++] = (struct bsw_neighbour_piece){&scan->blocks[i].raw, needs->block_rows,
                                                        row_bytes, "block of rows"};
@@ -43,7 +52,7 @@ static size_t list_pieces(bsw_neighbour_scan *scan, struct bsw_neighbour_piece *
 
 static enum bsw_status allocate(bsw_neighbour_scan *scan, struct bsw_error *err)
 {
-    struct bsw_neighbour_piece pieces[BSW_NEIGHBOUR_MAX_PIECES + 6];
+    struct bsw_neighbour_piece pieces[BSW_NEIGHBOUR_MAX_PIECES + 7];
     size_t count = bsw_neighbour_tiles_pieces(&scan->tiles, pieces), total = 0, bytes;
     count += list_pieces(scan, pieces + count);
     for (size_t i = 0; i < count; i++) {
@@ -86,6 +95,7 @@ void bsw_neighbour_scan_close(bsw_neighbour_scan *scan)
     bsw_free(&scan->scores);
     bsw_free(&scan->rows);
     bsw_free(&scan->scratch);
+    bsw_free(&scan->bits);
     for (int i = 0; i < 2; i++) bsw_free(&scan->blocks[i].raw);
 }
 
@@ -217,10 +227,43 @@ static void pack_bundle(bsw_neighbour_scan *scan, const struct bsw_neighbour_blo
     }
 }
 
+// ---- a filter ----
+
+// The block's masks for a query: rows without a fault that it may find. Of the calling thread.
+static const uint32_t *masks_of(const bsw_neighbour_scan *scan,
+                                const struct bsw_neighbour_block *block, uint64_t query,
+                                struct bsw_first_failure *failure)
+{
+    const struct bsw_neighbour_filter *filter = scan->needs.filter;
+    uint32_t *bits = scan->bits + (size_t)omp_get_thread_num() * block_words(scan);
+    uint64_t first = scan->needs.filter_row + block->first, shift = first % 32;
+    size_t bundles = (block->count + BSW_BUNDLE_ROWS - 1) / BSW_BUNDLE_ROWS;
+    struct bsw_error err;
+    bits[(shift + block->count + 31) / 32] = 0;
+    enum bsw_status status =
+        filter->read(filter->context, query, first - shift, block->count + shift, bits, &err);
+    if (status != BSW_OK) bsw_first_failure_note(failure, block->first, status, &err);
+    for (size_t b = 0; b < bundles; b++) {
+        uint64_t two = (uint64_t)bits[b + 1] << 32 | bits[b];
+        bits[b] = (uint32_t)(two >> shift) & scan->tiles.masks[b];
+    }
+    return bits;
+}
+
+// All queries have the same: of the block itself, by one thread.
+static void mask_block(bsw_neighbour_scan *scan, const struct bsw_neighbour_block *block,
+                       struct bsw_first_failure *failure)
+{
+    const struct bsw_neighbour_filter *filter = scan->needs.filter;
+    size_t bundles = (block->count + BSW_BUNDLE_ROWS - 1) / BSW_BUNDLE_ROWS;
+    if (filter && !filter->is_each)
+        memcpy(scan->tiles.masks, masks_of(scan, block, 0, failure), bundles * sizeof(uint32_t));
+}
+
 // A tile of queries over the whole block. Steps are short where lists are still empty: the first
 // rows have no limit to fall short of.
 static void scan_tile(bsw_neighbour_scan *scan, const struct bsw_neighbour_block *block,
-                      size_t first_query, size_t num_queries)
+                      size_t first_query, size_t num_queries, const uint32_t *masks)
 {
     size_t thread = (size_t)omp_get_thread_num();
     size_t bundles = (block->count + BSW_BUNDLE_ROWS - 1) / BSW_BUNDLE_ROWS;
@@ -228,7 +271,8 @@ static void scan_tile(bsw_neighbour_scan *scan, const struct bsw_neighbour_block
                                       .num_queries = num_queries,
                                       .raw = block->raw,
                                       .num_rows = block->count,
-                                      .local_row = (uint32_t)block->first};
+                                      .local_row = (uint32_t)block->first,
+                                      .masks = masks};
     while (step.bundle < bundles) {
         uint64_t seen = block->first / BSW_BUNDLE_ROWS + step.bundle;
         size_t left = bundles - step.bundle;
@@ -239,6 +283,20 @@ static void scan_tile(bsw_neighbour_scan *scan, const struct bsw_neighbour_block
         bsw_neighbour_tiles_scan(&scan->tiles, thread, &step, scan->lists, thread_scratch(scan));
         step.bundle += step.num_bundles;
     }
+}
+
+// Queries with the masks that they have.
+static void scan_queries(bsw_neighbour_scan *scan, const struct bsw_neighbour_block *block,
+                         size_t first, size_t num, struct bsw_first_failure *failure)
+{
+    const struct bsw_neighbour_filter *filter = scan->needs.filter;
+    if (failure->status != BSW_OK) return;
+    if (!filter || !filter->is_each) {
+        scan_tile(scan, block, first, num, scan->tiles.masks);
+        return;
+    }
+    for (size_t q = first; q < first + num; q++)
+        scan_tile(scan, block, q, 1, masks_of(scan, block, q, failure));
 }
 
 // Queries a tile: so many that every thread has several, a multiple of what screen takes at once.
@@ -263,11 +321,13 @@ static enum bsw_status scan_block(bsw_neighbour_scan *scan, const struct bsw_nei
 #pragma omp for schedule(static)
         for (size_t bundle = 0; bundle < bundles; bundle++)
             pack_bundle(scan, block, bundle, &dropped, &failure);
-            // All threads see the same status: they have met.
+#pragma omp single
+        mask_block(scan, block, &failure);
+        // All threads see the same status: they have met.
 #pragma omp for schedule(dynamic)
         for (size_t q = 0; q < scan->num_queries; q += tile) {
             size_t left = scan->num_queries - q;
-            if (failure.status == BSW_OK) scan_tile(scan, block, q, left < tile ? left : tile);
+            scan_queries(scan, block, q, left < tile ? left : tile, &failure);
         }
     }
     BSW_TRY(bsw_first_failure_report(&failure, err));

@@ -20,6 +20,15 @@
 #include "shard/exact/exact_best.h"
 #include "shard/exact/neighbour_tiles.h"
 
+// Rows that queries may find. read fills in bits of rows [first, first + count) of the base, from
+// its first row on, first a multiple of 32: bit i is row first + i. Any thread calls it.
+struct bsw_neighbour_filter {
+    int is_each; // each query has its own; else all have that of query 0
+    enum bsw_status (*read)(void *context, uint64_t query, uint64_t first, size_t count,
+                            uint32_t *bits, struct bsw_error *err);
+    void *context;
+};
+
 struct bsw_neighbour_needs {
     enum bsw_metric metric;
     enum bsw_cpu_level level;
@@ -31,8 +40,10 @@ struct bsw_neighbour_needs {
     size_t keep;       // rows a query, >= 1
     size_t block_rows; // >= 1; see bsw_neighbour_block_rows
     int num_threads;
-    int drop_bad_rows;   // else a row with a fault is BSW_ERROR_BAD_DATA naming it
-    uint64_t most_bytes; // of memory to allocate; 0: no limit
+    int drop_bad_rows; // else a row with a fault is BSW_ERROR_BAD_DATA naming it
+    const struct bsw_neighbour_filter *filter; // borrowed; NULL: all rows. Not with row_ids
+    uint64_t filter_row;                       // of the filter's rows, which is first_row
+    uint64_t most_bytes;                       // of memory to allocate; 0: no limit
 };
 
 // A block being read or waiting.
@@ -57,6 +68,7 @@ typedef struct bsw_neighbour_scan {
     uint64_t *scores;             // of the lists: [num_queries][capacity]
     uint32_t *rows;               // the same
     unsigned char *scratch;       // [threads][scratch bytes of a list]
+    uint32_t *bits;               // with a filter: [threads][block's bundles]
     struct bsw_neighbour_block blocks[2];
 } bsw_neighbour_scan;
 

@@ -257,7 +257,7 @@ static struct bsw_screen_tile screen_tile(const struct bsw_neighbour_tiles *tile
 {
     size_t dims = tiles->dims, first = step->bundle * BSW_BUNDLE_ROWS;
     struct bsw_screen_tile tile = {
-        .masks = tiles->masks + step->bundle, .num_bundles = step->num_bundles, .dims = dims};
+        .masks = step->masks + step->bundle, .num_bundles = step->num_bundles, .dims = dims};
     if (!tiles->is_coded) {
         tile.numbers = tiles->rows + first * dims;
         tile.biases = tiles->biases + first;
@@ -323,7 +323,7 @@ static void scan_whole(const struct bsw_neighbour_tiles *tiles,
                                          .num_bundles = step->num_bundles,
                                          .padded_dims = (uint32_t)tiles->padded_dims,
                                          .first_row = step->local_row + (uint32_t)first,
-                                         .masks = tiles->masks + step->bundle,
+                                         .masks = step->masks + step->bundle,
                                          .offsets = tiles->offsets + first};
     const struct bsw_matrix_queries queries = {.num_queries = step->num_queries,
                                                .components = tiles->components +

@@ -117,6 +117,7 @@ struct bsw_neighbour_step {
     const unsigned char *raw;   // the block's rows
     size_t num_rows;            // of the block
     uint32_t local_row;         // of its first row
+    const uint32_t *masks;      // of the block's bundles: rows that these queries may find
 };
 
 // Adds what may be among the best to lists[query]; scratch: of a list.

@@ -62,14 +62,15 @@ static enum bsw_status end(void *address, struct bsw_scan_job *job, struct bsw_e
     if (!job) return BSW_OK;
     const struct bsw_query_range *queries = &job->queries;
     for (size_t s = 0; s < job->num_shards; s++) {
-        const struct bsw_resident_shard *shard = job->shards[s]->resident;
+        struct bsw_resident_shard shard = *job->shards[s]->resident;
         struct bsw_candidate_lists *out = &job->shards[s]->lists;
-        if (shard->shape.num_lists > 0 && !job->is_of_places)
-            BSW_TRY(bsw_list_scan(shard, job->choice, queries, job->scan_dims, job->limits,
+        if (job->masks) shard.mask = &job->masks[s];
+        if (shard.shape.num_lists > 0 && !job->is_of_places)
+            BSW_TRY(bsw_list_scan(&shard, job->choice, queries, job->scan_dims, job->limits,
                                   job->keep, &state->groups, job->workspace, &job->num_list_pairs,
                                   out, err));
         else
-            BSW_TRY(bsw_shard_scan(shard, queries->batch, queries->first_query,
+            BSW_TRY(bsw_shard_scan(&shard, queries->batch, queries->first_query,
                                    queries->num_queries, job->limits, job->keep, job->workspace,
                                    out, err));
     }

@@ -326,8 +326,7 @@ static void scan_codes(const struct bsw_host_scan *scan, struct bsw_host_thread 
         queries = queries_of_run(scan, thread);
         begin_outputs(scan, thread);
     }
-    for (size_t b = 0; b < run->num_bundles; b += step) {
-        size_t count = bsw_host_tile(thread, b, step);
+    for (size_t b = 0, count; (count = bsw_host_tile(scan, thread, &b, step, 1)) > 0; b += count) {
         if (is_matrix)
             scan_matrix(scan, thread, &queries, run->first_bundle + b, count);
         else

@@ -57,10 +57,10 @@ static struct bsw_host_thread thread_of(const struct bsw_host_scan *scan)
     return thread;
 }
 
-// The shard's masks of rows with those of the scan.
-static enum bsw_status join_masks(struct bsw_host_scan *scan, const uint32_t *masks,
-                                  struct bsw_error *err)
+// The shard's masks of rows with the one of those that may be found.
+static enum bsw_status join_masks(struct bsw_host_scan *scan, struct bsw_error *err)
 {
+    const uint32_t *masks = scan->shard.mask->bundles;
     size_t num = scan->shard.num_bundles;
     BSW_TRY(bsw_buffer_reserve(&scan->scratch->masks, num * sizeof *masks + 1, err));
     uint32_t *both = (uint32_t *)(void *)scan->scratch->masks.data;
@@ -69,7 +69,7 @@ static enum bsw_status join_masks(struct bsw_host_scan *scan, const uint32_t *ma
     return BSW_OK;
 }
 
-enum bsw_status bsw_host_scan_open(const struct bsw_resident_shard *shard, const uint32_t *masks,
+enum bsw_status bsw_host_scan_open(const struct bsw_resident_shard *shard,
                                    const struct bsw_query_range *queries,
                                    const struct bsw_host_way *way,
                                    struct bsw_scan_workspace *workspace,
@@ -85,7 +85,7 @@ enum bsw_status bsw_host_scan_open(const struct bsw_resident_shard *shard, const
                                   .way = *way,
                                   .queue_length = (size_t)workspace->queue.length,
                                   .padded_dims = shard->shape.layout.padded_dims};
-    if (masks) BSW_TRY(join_masks(out, masks, err));
+    if (shard->mask) BSW_TRY(join_masks(out, err));
     return out->family->open(out, err);
 }
 
@@ -151,6 +151,8 @@ static void look_ahead(const struct bsw_host_scan *scan, struct bsw_host_thread 
 static uint64_t num_rows(const struct bsw_host_scan *scan, const struct bsw_run *run)
 {
     const uint32_t *rows = scan->shard.order.rows;
+    const struct bsw_row_mask *mask = scan->shard.mask;
+    if (mask) return bsw_row_mask_count(mask, run->first_bundle, run->num_bundles);
     size_t first = (size_t)run->first_bundle * BSW_BUNDLE_ROWS,
            last = first + (size_t)run->num_bundles * BSW_BUNDLE_ROWS;
     if (!rows && last > scan->shard.shape.num_rows) last = (size_t)scan->shard.shape.num_rows;
@@ -160,7 +162,9 @@ static uint64_t num_rows(const struct bsw_host_scan *scan, const struct bsw_run 
 
 static void scan_run(const struct bsw_host_scan *scan, struct bsw_host_thread *thread, size_t r)
 {
+    size_t at = 0;
     thread->run = scan->work->runs[r];
+    if (bsw_host_tile(scan, thread, &at, 1, 1) == 0) return; // the mask has none of its rows
     look_ahead(scan, thread, r);
     if (scan->queue_length > 0)
         memset(thread->queues, 0, thread->run.num_slots * queue_items(scan) * sizeof(uint64_t));

@@ -88,9 +88,8 @@ struct bsw_host_thread {
     uint64_t num_stopped, num_pairs, num_bundles;
 };
 
-// Queries of the range to be scanned for; all is borrowed. masks [bundles of the shard]: bit r, row
-// r of the bundle takes part, if it was not dropped; NULL: all do.
-enum bsw_status bsw_host_scan_open(const struct bsw_resident_shard *shard, const uint32_t *masks,
+// Queries of the range to be scanned for, in the rows that shard->mask has; all is borrowed.
+enum bsw_status bsw_host_scan_open(const struct bsw_resident_shard *shard,
                                    const struct bsw_query_range *queries,
                                    const struct bsw_host_way *way,
                                    struct bsw_scan_workspace *workspace,
@@ -138,11 +137,22 @@ static inline uint32_t bsw_host_limit(const struct bsw_host_scan *scan, size_t q
 void bsw_host_found(const struct bsw_host_scan *scan, const struct bsw_host_thread *thread,
                     size_t i, const uint64_t *found, size_t num);
 
-// Bundles of the tile that begins with bundle `at` of the run, `step` at most.
-static inline size_t bsw_host_tile(const struct bsw_host_thread *thread, size_t at, size_t step)
+// The next tile of the run, from its bundle *at on, `step` bundles at most; returns how many, 0
+// where the run ends. With a mask it begins at a bundle that has rows, *at then, and ends before
+// `gap` bundles or more that have none.
+static inline size_t bsw_host_tile(const struct bsw_host_scan *scan,
+                                   const struct bsw_host_thread *thread, size_t *at, size_t step,
+                                   size_t gap)
 {
-    size_t left = thread->run.num_bundles - at;
-    return left < step ? left : step;
+    const uint32_t *masks = scan->shard.arrays.masks + thread->run.first_bundle;
+    size_t end = thread->run.num_bundles, last;
+    if (!scan->shard.mask) return end - *at < step ? end - *at : step;
+    while (*at < end && masks[*at] == 0) ++*at;
+    if (end - *at > step) end = *at + step;
+    last = *at;
+    for (size_t b = *at; b < end && b - last < gap; b++)
+        if (masks[b] != 0) last = b + 1;
+    return last - *at;
 }
 
 #endif

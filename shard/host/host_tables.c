@@ -10,6 +10,8 @@
 
 _Static_assert(BSW_TILE_ROWS <= BSW_FIXED_BOUND_ROWS, "terms of a tile");
 
+#define GAP_BUNDLES 4 // without rows, that bounds go over: bytes of queries are turned anew behind
+
 static enum bsw_status open_tables(struct bsw_host_scan *scan, struct bsw_error *err)
 {
     size_t tile = scan->way.plane_bundles;
@@ -42,10 +44,9 @@ static void scan_slot(const struct bsw_host_scan *scan, const struct bsw_host_th
     uint32_t query = bsw_host_query(scan, thread, i);
     float addition = addition_of(scan, thread, i);
     bsw_list_tables_take(&scan->tables, query, room);
-    for (size_t b = 0; b < run->num_bundles; b += tile) {
-        size_t count = bsw_list_tables_find(&scan->tables, room, run->first_bundle + b,
-                                            bsw_host_tile(thread, b, tile), addition,
-                                            bsw_host_limit(scan, query), thread->found);
+    for (size_t b = 0, num; (num = bsw_host_tile(scan, thread, &b, tile, 1)) > 0; b += num) {
+        size_t count = bsw_list_tables_find(&scan->tables, room, run->first_bundle + b, num,
+                                            addition, bsw_host_limit(scan, query), thread->found);
         if (count > 0) bsw_host_found(scan, thread, i, thread->found, count);
     }
 }
@@ -84,12 +85,14 @@ static void scan_bounded(const struct bsw_host_scan *scan, const struct bsw_host
                          struct bsw_list_table_room *room, const uint32_t *slots, size_t num)
 {
     const struct bsw_list_bounds *bounds = &scan->bounds;
-    size_t first = thread->run.first_bundle, last = first + thread->run.num_bundles;
+    size_t some;
     struct bsw_list_bound_room bound_room =
         bsw_list_bounds_room(bounds, (size_t)omp_get_thread_num());
     struct group group = {.bound.num = 0};
-    for (size_t b = first; b < last; b += BSW_BOUND_RUN_BUNDLES) {
-        size_t left = last - b, some = left < BSW_BOUND_RUN_BUNDLES ? left : BSW_BOUND_RUN_BUNDLES;
+    for (size_t at = 0;
+         (some = bsw_host_tile(scan, thread, &at, BSW_BOUND_RUN_BUNDLES, GAP_BUNDLES)) > 0;
+         at += some) {
+        size_t b = thread->run.first_bundle + at;
         bsw_list_bounds_enter(bounds, room, b, some, &bound_room);
         for (size_t i = 0; i < num; i++) {
             if (i + BSW_BOUND_QUERIES < num)

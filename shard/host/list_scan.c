@@ -82,9 +82,9 @@ enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
     const struct bsw_host_way way = way_of(shard, first.shape.layout.padded_dims, workspace->level);
     struct bsw_host_scan scan;
     if (keep > shard->shape.num_rows) keep = (size_t)shard->shape.num_rows;
+    keep = bsw_row_mask_keep(shard->mask, keep);
     BSW_TRY(bsw_candidate_lists_reserve(out, queries->num_queries, keep, err));
-    BSW_TRY(
-        bsw_host_scan_open(&first, NULL, queries, &way, workspace, &workspace->host, &scan, err));
+    BSW_TRY(bsw_host_scan_open(&first, queries, &way, workspace, &workspace->host, &scan, err));
     BSW_TRY(bsw_host_scan_begin(&scan, keep, limits, err));
     BSW_TRY(choice ? scan_chosen(&scan, choice, groups, num_list_pairs, err)
                    : scan_all(&scan, groups, num_list_pairs, err));

@@ -13,6 +13,7 @@
 #include "common/files/shard_file.h"
 #include "shard/backend.h"
 #include "shard/host/raw_rows.h"
+#include "shard/scan/row_mask.h"
 
 BSW_C_BEGIN
 
@@ -41,6 +42,8 @@ struct bsw_resident_shard {
     struct bsw_bundle_most *most; // [num_bundles] if there is a stage; owned
     struct bsw_raw_rows raw_rows;
     int has_raw_rows;
+    // Rows that a scan may find, of a copy that it is given; borrowed. NULL: all that are there.
+    const struct bsw_row_mask *mask;
 };
 
 // The place of a row in bundles.

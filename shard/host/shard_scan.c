@@ -119,10 +119,16 @@ static size_t sample_rank(double keep, double share)
     return (size_t)ceil(expected + 3 * sqrt(expected) + 3);
 }
 
+// That may be found.
+static uint64_t num_rows(const struct bsw_resident_shard *shard)
+{
+    return shard->mask ? shard->mask->num_rows : shard->shape.num_rows;
+}
+
 // The stride of the sample, or 0 if none is worth while; *rank: which of its scores.
 static size_t plan_sample(const struct bsw_resident_shard *shard, size_t kept, size_t *rank)
 {
-    double rows = (double)shard->shape.num_rows, keep = (double)kept;
+    double rows = (double)num_rows(shard), keep = (double)kept;
     double wanted = rows / (SAMPLE_ROWS_A_KEPT * keep);
     size_t stride = wanted < MIN_SAMPLE_STRIDE   ? MIN_SAMPLE_STRIDE
                     : wanted > MAX_SAMPLE_STRIDE ? MAX_SAMPLE_STRIDE
@@ -222,7 +228,7 @@ static enum bsw_status scan_group(struct whole *whole, uint64_t *items, size_t *
                                 whole->stride > 0 ? whole->guesses : whole->limits, err));
     BSW_TRY(scan_pieces(whole, NULL, num, err));
     bsw_host_scan_finish(scan, NULL, num, items, whole->keep, counts);
-    workspace->num_pairs += (uint64_t)scan->shard.shape.num_rows * num;
+    workspace->num_pairs += num_rows(&scan->shard) * num;
     workspace->scanned_bytes += scan->shard.scan_bytes;
     return whole->stride > 0 ? repair(whole, items, counts, err) : BSW_OK;
 }
@@ -237,6 +243,7 @@ enum bsw_status bsw_shard_scan(const struct bsw_resident_shard *shard,
     struct bsw_resident_shard places = *shard; // of a shard with lists: rows are places
     places.order = (struct bsw_list_order){0};
     if (keep > shard->shape.num_rows) keep = (size_t)shard->shape.num_rows;
+    keep = bsw_row_mask_keep(shard->mask, keep);
     BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, keep, err));
     const struct bsw_scan_tuning tuning =
         bsw_scan_tuning_of(workspace->level, &shard->shape.layout);
@@ -249,8 +256,8 @@ enum bsw_status bsw_shard_scan(const struct bsw_resident_shard *shard,
         const struct bsw_query_range range = {batch, first_query + done, left < most ? left : most};
         struct whole whole = {
             .limits = limits ? limits + done : NULL, .keep = keep, .stride = stride, .rank = rank};
-        BSW_TRY(bsw_host_scan_open(&places, NULL, &range, &way, workspace, &workspace->host,
-                                   &whole.scan, err));
+        BSW_TRY(bsw_host_scan_open(&places, &range, &way, workspace, &workspace->host, &whole.scan,
+                                   err));
         BSW_TRY(scan_group(&whole, (uint64_t *)(void *)out->items.data + done * keep,
                            (size_t *)(void *)out->counts.data + done, err));
     }

@@ -31,7 +31,7 @@ void bsw_coarse_search_offload(struct bsw_coarse_search *search, bsw_coarse_find
 // Without a ratio all lists that are looked at have to be found.
 static int is_offloaded(const struct bsw_coarse_search *search, size_t num_queries)
 {
-    return search->find && num_queries > 1 && search->most_kept > 0 &&
+    return search->find && !search->filter && num_queries > 1 && search->most_kept > 0 &&
            (search->settings.ratio > 0 || search->settings.probe <= search->most_kept);
 }
 
@@ -128,7 +128,9 @@ static enum bsw_status choose_all(struct bsw_coarse_search *search, const float 
     double started = bsw_clock_seconds();
     struct bsw_coarse_block any;
     search->completed.number = 0; // what it is made of is written anew
-    size_t most = search->settings.probe, bytes = bsw_coarse_divide(search, NULL, &any);
+    size_t bytes = bsw_coarse_divide(search, NULL, &any),
+           most = search->filter ? search->num_lists : search->settings.probe;
+    search->most = most;
     BSW_TRY(bsw_buffer_reserve(&search->scratch, (size_t)search->num_threads * bytes, err));
     BSW_TRY(bsw_buffer_reserve(&search->lists, num_queries * most * sizeof(uint32_t), err));
     BSW_TRY(bsw_buffer_reserve(&search->counts, num_queries * sizeof(uint32_t), err));

@@ -260,9 +260,8 @@ float bsw_coarse_key_at(const uint64_t *items, size_t num, size_t rank)
     return bsw_score_to_float(bsw_candidate_score(items[(rank < num ? rank : num) - 1]));
 }
 
-// The nearest lists whose keys reach the limit, in order, at most `most`; returns how many.
-static size_t nearest(struct bsw_coarse_block *block, const float *keys, size_t num_keys,
-                      float limit, size_t most)
+size_t bsw_coarse_nearest(struct bsw_coarse_block *block, const float *keys, size_t num_keys,
+                          float limit, size_t most)
 {
     const struct bsw_coarse_search *search = block->search;
     size_t count = search->scan->pick(keys, num_keys, limit, block->items);
@@ -279,7 +278,7 @@ static float reached_by(struct bsw_coarse_block *block, const float *keys, size_
     _Alignas(BSW_ALIGNMENT_BYTES) float most[BSW_COARSE_LANES];
     if (rank > BSW_COARSE_LANES) return BSW_COARSE_LEAST_KEY;
     block->search->scan->maxima(keys, block->search->num_lists, most);
-    size_t count = nearest(block, most, BSW_COARSE_LANES, BSW_COARSE_LEAST_KEY, rank);
+    size_t count = bsw_coarse_nearest(block, most, BSW_COARSE_LANES, BSW_COARSE_LEAST_KEY, rank);
     return count < rank ? BSW_COARSE_LEAST_KEY : bsw_coarse_key_at(block->items, count, rank);
 }
 
@@ -312,12 +311,14 @@ static size_t choose(struct bsw_coarse_block *block, size_t q, const float *keys
     const struct bsw_coarse_search *search = block->search;
     size_t probe = search->settings.probe, rank = probe < BSW_COARSE_RANK ? probe : BSW_COARSE_RANK;
     if (search->settings.ratio == 0)
-        return nearest(block, keys, search->num_lists, reached_by(block, keys, probe), probe);
-    size_t count = nearest(block, keys, search->num_lists, reached_by(block, keys, rank), rank);
+        return bsw_coarse_nearest(block, keys, search->num_lists, reached_by(block, keys, probe),
+                                  probe);
+    size_t count =
+        bsw_coarse_nearest(block, keys, search->num_lists, reached_by(block, keys, rank), rank);
     float limit = bsw_coarse_ratio_limit(block, q, bsw_coarse_key_at(block->items, count, rank));
     // The nearest list whatever the limit: a ratio may be below 1.
     limit = fminf(limit, bsw_coarse_key_at(block->items, count, 1));
-    return count < rank ? nearest(block, keys, search->num_lists, limit, probe)
+    return count < rank ? bsw_coarse_nearest(block, keys, search->num_lists, limit, probe)
                         : within(block, keys, limit, rank);
 }
 
@@ -361,7 +362,7 @@ void bsw_coarse_put_lists(struct bsw_coarse_block *block, size_t at, const float
                           const uint64_t *items, size_t count, const struct bsw_chosen_lists *out)
 {
     const struct bsw_coarse_search *search = block->search;
-    size_t first = at * search->settings.probe;
+    size_t first = at * search->most;
     out->counts[at] = (uint32_t)count;
     for (size_t i = 0; i < count; i++) out->lists[first + i] = bsw_candidate_row(items[i]);
     if (out->additions)
@@ -388,6 +389,8 @@ void bsw_coarse_run_block(struct bsw_coarse_block *block, const float *vectors, 
     search->scan->keys(&tile, &queries, search->most_square, block->keys, places);
     for (size_t q = 0; q < block->num_queries; q++) {
         size_t count = choose(block, q, block->keys + q * places);
+        if (search->filter)
+            count = bsw_coarse_widen(block, at + q, block->keys + q * places, count);
         bsw_coarse_put_lists(block, at + q, vectors + q * search->dims, block->items, count, out);
     }
 }

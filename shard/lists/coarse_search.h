@@ -92,6 +92,27 @@ struct bsw_coarse_codes bsw_coarse_search_codes(const struct bsw_coarse_search *
 void bsw_coarse_search_offload(struct bsw_coarse_search *search, bsw_coarse_finder find,
                                void *context, size_t most_kept);
 
+// From now on queries of a call, the first of which is number first_query of the batch, may find
+// the rows of a filter alone (shard/lists/row_filter.h), borrowed; NULL: all rows. A query then
+// looks at more lists, the nearest first, until these have BSW_FILTERED_PERCENT of the rows that it
+// would look at without a filter, and at no list without a row that it may find. Where its nearest
+// lists have less than 3/4 of the share of allowed rows that all lists have, its neighbours lie
+// farther out than lists were made for, and it is BSW_FILTERED_FAR_PERCENT.
+//
+// Measured on 200,000 SIFT rows, 1,024 lists, 3 bits, 400 queries, k 10. Recall without a filter:
+// 0.991 (61 lists a query) and 0.880 (16 lists). Recall of 10 and 50 % of the rows, at random and
+// in clusters opposite to the query, with the same percent for all queries:
+//
+//   percent     random 10 %    random 50 %    opposite 10 %    opposite 50 %
+//   50         1.000  0.985   0.986  0.854    0.983  0.871     0.936  0.772
+//   75         1.000  0.994   0.993  0.914    0.994  0.920     0.965  0.833
+//   100        1.000  0.998   0.996  0.943    0.998  0.947     0.979  0.871
+//   150        1.000  0.999   0.999  0.971    1.000  0.976     0.992  0.914
+#define BSW_FILTERED_PERCENT     75
+#define BSW_FILTERED_FAR_PERCENT 150
+struct bsw_row_filter;
+void bsw_coarse_search_filter(struct bsw_coarse_search *search, const struct bsw_row_filter *filter,
+                              size_t first_query);
 // From now on a call puts off what `find` would be asked for: who takes the choice makes it on a
 // device by the same rules, or asks for it.
 void bsw_coarse_search_defer(struct bsw_coarse_search *search);

@@ -33,6 +33,9 @@ struct bsw_coarse_search {
     const float *center;       // of residuals, or NULL: then
     float *centred;            // [lists][dims]: centroids less that
     struct bsw_buffer lists, counts, additions;
+    size_t most;                         // lists of a query of a call
+    const struct bsw_row_filter *filter; // bsw_coarse_search_filter, or NULL
+    size_t filter_first;
     // bsw_coarse_search_offload; components, constants, scales and norms of a call, and what was
     // found
     bsw_coarse_finder find;
@@ -75,6 +78,15 @@ float bsw_coarse_ratio_limit(const struct bsw_coarse_block *block, size_t q, flo
 
 // The key of the `rank`-th of num items, which are in order.
 float bsw_coarse_key_at(const uint64_t *items, size_t num, size_t rank);
+
+// The nearest lists whose keys reach the limit, in order, at most `most`, into block->items;
+// returns how many.
+size_t bsw_coarse_nearest(struct bsw_coarse_block *block, const float *keys, size_t num_keys,
+                          float limit, size_t most);
+
+// With a filter: query `at` of the call would look at the first `count` of block->items; returns at
+// how many it does, which may be none (coarse_filter.c).
+size_t bsw_coarse_widen(struct bsw_coarse_block *block, size_t at, const float *keys, size_t count);
 
 // What products with centred centroids take of a query, as given: [dims].
 void bsw_coarse_residual(const struct bsw_coarse_search *search, const float *vector, float *out);

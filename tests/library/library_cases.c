@@ -244,6 +244,45 @@ static struct answers probed(bitsweep_index *index, const struct bitsweep_rows *
     return answers;
 }
 
+static struct answers allowed(bitsweep_index *index, const struct bitsweep_rows *queries,
+                              const struct bitsweep_allow *allow)
+{
+    struct bitsweep_search_settings settings;
+    struct answers answers = room(queries->num_rows, 10);
+    bitsweep_search_defaults(&settings);
+    settings.allow = allow;
+    need(bitsweep_search(index, queries, &settings, answers.values, answers.ids, &error), "allow");
+    return answers;
+}
+
+// The same rows as masks and as ids, without what is loaded being loaded again; none.
+static void check_allow(const char *folder, const struct bitsweep_rows *queries, uint64_t num_rows)
+{
+    bitsweep_index *index = opened(folder);
+    struct bitsweep_search_stats stats;
+    bitsweep_search_stats_init(&stats);
+    uint8_t *masks = calloc(queries->num_rows, num_rows);
+    int64_t *ids = calloc(num_rows, sizeof *ids);
+    struct bitsweep_allow one = {.masks = masks, .num_masks = 1, .num_rows = num_rows},
+                          each = {.masks = masks,
+                                  .num_masks = queries->num_rows,
+                                  .num_rows = num_rows},
+                          some = {.ids = ids}, none = {.ids = ids};
+    for (uint64_t i = 0; i < queries->num_rows * num_rows; i++) masks[i] = i % num_rows % 7 == 3;
+    for (uint64_t row = 3; row < num_rows; row += 7) ids[some.num_ids++] = (int64_t)row;
+    struct answers a = allowed(index, queries, &one), b = allowed(index, queries, &each),
+                   c = allowed(index, queries, &some), d = allowed(index, queries, &none);
+    bitsweep_last_search(index, &stats);
+    expect(are_same(&a, &b) && are_same(&a, &c) && a.ids[0] % 7 == 3, "masks and ids");
+    expect(d.ids[0] == -1 && stats.load_seconds == 0, "no rows, of what is loaded");
+    forget(&a), forget(&b), forget(&c), forget(&d);
+    struct answers e = allowed(index, queries, NULL), f = searched(index, queries, 10, 0);
+    expect(are_same(&e, &f), "all rows again");
+    forget(&e), forget(&f);
+    free(masks), free(ids);
+    bitsweep_close(&index);
+}
+
 // Other lists than before, of what is loaded; nothing is left of the search before.
 static void check_other_lists(const char *lists, const struct bitsweep_rows *queries)
 {
@@ -504,6 +543,8 @@ static void check_all(char **words)
     check_later_settings(index, &queries);
     check_earlier_settings();
     check_two_indexes(words[2], words[3], &queries);
+    check_allow(words[2], &queries, base.num_rows);
+    check_allow(words[3], &queries, base.num_rows);
     check_other_lists(words[3], &queries);
     check_threads(words[2], &queries);
     check_stops(index, &base, &queries);

@@ -9,6 +9,7 @@
 
 #include "common/codes/metric.h"
 #include "duplicate_rows.h"
+#include "row_mask_case.h"
 #include "shard/codecs/codec.h"
 #include "shard/device/device_shard.h"
 #include "small_index.h"
@@ -97,6 +98,7 @@ struct on_device {
     struct bsw_device_engine engine;
     struct bsw_resident_shard host;
     struct bsw_device_shard shard;
+    const struct bsw_row_mask *masks; // of the next scans
 };
 
 static inline void open_on_device(const struct scan_case *scan, const struct device_case *with,
@@ -104,6 +106,7 @@ static inline void open_on_device(const struct scan_case *scan, const struct dev
 {
     struct bsw_device_options options;
     struct bsw_device_needs needs;
+    out->masks = NULL;
     memset(&options, 0, sizeof options);
     options.num_sharers = 1;
     options.most_bytes = with->memory;
@@ -174,6 +177,7 @@ static inline enum bsw_status scan_shard(struct on_device *on, const struct bsw_
     const struct bsw_device_task task = {.maker = &bsw_device_whole,
                                          .span = {&shard, 1},
                                          .queries = *queries,
+                                         .masks = on->masks,
                                          .limits = limits,
                                          .keep = keep,
                                          .workspace = workspace};
@@ -189,6 +193,7 @@ static inline unsigned check_scan(struct scan_case *scan, struct on_device *on, 
     unsigned num_scans = 0;
     memset(&expected, 0, sizeof expected);
     memset(&found, 0, sizeof found);
+    on->masks = scan->host.mask;
     int has_stage = scan->host.stage_dims > 0 && scan->workspace.queue.length == 0;
     int first_kind = num_queries < QUERIES || keep == 1 ? BSW_SCAN_AUTO : BSW_SCAN_AUTO + 1;
     for (int kind = first_kind; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {

@@ -78,6 +78,7 @@ static struct bsw_device_task task_of(struct scan_case *scan,
                                     .span = {shard, 1},
                                     .queries = {&scan->batch, 0, QUERIES},
                                     .choice = choice,
+                                    .masks = scan->host.mask,
                                     .keep = keep,
                                     .workspace = &scan->workspace};
 }
@@ -105,6 +106,18 @@ static void check_batch(struct scan_case *scan, struct on_device *on,
     bsw_candidate_lists_deinit(&expected);
     bsw_candidate_lists_deinit(&found);
     bsw_list_groups_deinit(&groups);
+}
+
+// Twice: the mask crosses with the first scan, for which memory is taken.
+static void check_masked_batch(struct scan_case *scan, struct on_device *on,
+                               const struct bsw_list_choice *choice, size_t keep)
+{
+    const struct bsw_device_shard *shard = &on->shard;
+    const struct bsw_device_task task = task_of(scan, &shard, choice, keep);
+    struct bsw_candidate_lists found = {0};
+    assert_ok(bsw_device_scan(&on->engine, &task, &found, NULL, &err), &err);
+    bsw_candidate_lists_deinit(&found);
+    check_batch(scan, on, choice, NULL, keep);
 }
 
 // In every way: what queries chose, with additions where keys are floats, and all lists.
@@ -137,6 +150,36 @@ UNIT_TEST(lists_are_those_of_the_cpu)
             check_everything(&scan, &cases[i], &counts);
         close_case(&scan);
     }
+}
+
+// One mask after another, then none.
+static void check_masks(struct scan_case *scan, const struct lists_case *with)
+{
+    struct on_device on;
+    struct chosen chosen;
+    struct bsw_row_mask mask = {0};
+    open_lists(scan, with, &on);
+    choose(scan->host.shape.has_affine, &chosen);
+    for (int kind = 0; kind < NUM_MASK_KINDS; kind++) {
+        make_mask(kind, scan->host.shape.num_rows, &scan->host.order, scan->host.num_bundles,
+                  &mask);
+        scan->host.mask = &mask;
+        check_masked_batch(scan, &on, &chosen.choice, with->keep);
+        check_masked_batch(scan, &on, NULL, with->keep);
+    }
+    scan->host.mask = NULL;
+    bsw_row_mask_deinit(&mask);
+    check_batch(scan, &on, &chosen.choice, NULL, with->keep);
+    close_on_device(&on);
+}
+
+UNIT_TEST(rows_that_a_mask_has)
+{
+    static const struct lists_case cases[] = {{.keep = 10}, {.keep = 100, .max_queries = 4}};
+    struct scan_case scan;
+    open_lists_case(NULL, 1, &scan);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) check_masks(&scan, &cases[i]);
+    close_case(&scan);
 }
 
 // The host waits once for a batch whose lists have room.
@@ -209,6 +252,7 @@ UNIT_TEST(lists_that_do_not_fit_come_in_blocks)
             assert_true(on.shard.resident.num_bundles < on.shard.num_bundles);
             close_on_device(&on);
             check_everything(&scan, &with, &counts);
+            check_masks(&scan, &with);
             assert_true(counts.copied_bytes > 0);
         }
         close_case(&scan);

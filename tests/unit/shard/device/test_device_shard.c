@@ -70,6 +70,35 @@ UNIT_TEST(limits_and_groups_are_kept)
     }
 }
 
+// One mask after another, and none: rows of codes that are all on the device, that come block by
+// block, with queues and limits.
+UNIT_TEST(rows_that_a_mask_has)
+{
+    static const struct device_case cases[] = {{.keep = 10, .capacity = 300},
+                                               {.keep = ROWS, .is_plain = 1},
+                                               {.keep = 50, .memory = 40000, .is_checked = 1},
+                                               {.keep = 40, .queue = {1, 1}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct device_case *with = &cases[i];
+        const struct small_index what = duplicates(bsw_codecs[i % 2], BSW_METRIC_COSINE);
+        struct scan_case scan;
+        struct on_device on;
+        struct bsw_row_mask mask = {0};
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
+        scan.workspace.queue = with->queue;
+        open_on_device(&scan, with, &on);
+        for (int kind = 0; kind <= NUM_MASK_KINDS; kind++) {
+            make_mask(kind, ROWS, &scan.host.order, scan.host.num_bundles, &mask);
+            scan.host.mask = kind < NUM_MASK_KINDS ? &mask : NULL;
+            check_scan(&scan, &on, 0, QUERIES, NULL, with->keep);
+        }
+        scan.host.mask = NULL;
+        bsw_row_mask_deinit(&mask);
+        close_on_device(&on);
+        close_case(&scan);
+    }
+}
+
 // Queries that a link has brought: nothing of them is read in host memory.
 UNIT_TEST(queries_may_lie_on_the_device_already)
 {
@@ -410,6 +439,42 @@ static void close_span(struct span_case *span)
     bsw_manifest_deinit(&span->manifest);
 }
 
+// Each shard has its part of the mask.
+static void check_span_masks(struct scan_case *scan, struct span_case *on,
+                             const struct bsw_device_task *task)
+{
+    for (int kind = 1; kind < 5; kind += 3) {
+        struct bsw_device_task masked = *task;
+        struct bsw_row_mask all = {0}, masks[SPAN_SHARDS];
+        struct bsw_candidate_lists expected = {0}, found = {0};
+        uint64_t rows = scan->host.shape.num_rows;
+        uint32_t *bits = make_mask_bits(kind, 0, rows);
+        make_mask(kind, rows, &scan->host.order, scan->host.num_bundles, &all);
+        memset(masks, 0, sizeof masks);
+        for (uint32_t s = 0; s < SPAN_SHARDS; s++) {
+            const struct bsw_shard_shape *shape = &on->hosts[s].shape;
+            assert_ok(bsw_row_mask_make(bits, shape->first_row, shape->num_rows,
+                                        &on->hosts[s].order, on->hosts[s].num_bundles, &masks[s],
+                                        &err),
+                      &err);
+        }
+        masked.masks = masks;
+        scan->host.mask = &all;
+        scan->workspace.scan = BSW_SCAN_MATRIX;
+        assert_ok(bsw_shard_scan(&scan->host, &scan->batch, 1, QUERIES - 1, NULL, task->keep,
+                                 &scan->workspace, &expected, &err),
+                  &err);
+        assert_ok(bsw_device_scan(&on->engine, &masked, &found, NULL, &err), &err);
+        assert_same_lists(&expected, &found);
+        scan->host.mask = NULL;
+        for (uint32_t s = 0; s < SPAN_SHARDS; s++) bsw_row_mask_deinit(&masks[s]);
+        bsw_row_mask_deinit(&all);
+        bsw_candidate_lists_deinit(&expected);
+        bsw_candidate_lists_deinit(&found);
+        bsw_free(&bits);
+    }
+}
+
 // Shards of no whole bundles. Where all are on the device one wait is enough for all of them; where
 // a list overflows they are scanned step by step.
 static void check_span(const char *source, int codec, const struct device_case *with)
@@ -426,6 +491,7 @@ static void check_span(const char *source, int codec, const struct device_case *
                                          .queries = {&scan.batch, 1, QUERIES - 1},
                                          .keep = with->keep,
                                          .workspace = &scan.workspace};
+    if (with->keep < ROWS) check_span_masks(&scan, &on, &task);
     int is_short = strcmp(source, "equal.fbin") == 0, is_streamed = with->memory > 0;
     for (int kind = BSW_SCAN_PLANES; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {
         const struct bsw_scan_counts before = on.engine.counts, *now = &on.engine.counts;

@@ -345,7 +345,8 @@ static int passes_codes(const struct bsw_neighbour_tiles *tiles, const struct da
                                             .bundle = row / BSW_BUNDLE_ROWS,
                                             .num_bundles = 1,
                                             .raw = data->rows,
-                                            .num_rows = data->num_rows};
+                                            .num_rows = data->num_rows,
+                                            .masks = tiles->masks};
     lists[q].limit = limit;
     outputs[0].count = SIZE_MAX;
     tiles->pauses[0].left = 0;

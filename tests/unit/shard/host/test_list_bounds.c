@@ -8,6 +8,7 @@
 
 #include "common/base/arithmetic.h"
 #include "common/codes/metric.h"
+#include "row_mask_case.h"
 #include "shard/codecs/product_codes.h"
 #include "shard/codecs/selective_table.h"
 #include "shard/host/list_bounds.h"
@@ -190,7 +191,8 @@ static size_t score_list(const struct made *made, const struct bsw_resident_shar
                                        &rows, scores, &err),
               &err);
     for (uint32_t i = 0; i < num; i++)
-        if (shard->order.rows[first + i] != BSW_NO_ROW && scores[i] > 0) // 0: hits nothing
+        if (shard->order.rows[first + i] != BSW_NO_ROW && scores[i] > 0 && // 0: hits nothing
+            (!shard->mask || shard->mask->bundles[(first + i) / 32] >> i % 32 & 1))
             out[count++] = bsw_candidate_pack(
                 bsw_score_from_float((bsw_score_to_float(scores[i]) + addition) + 0.0f),
                 shard->order.rows[first + i]);
@@ -274,6 +276,26 @@ static void check_type(struct made *made, const struct bsw_resident_shard *const
     bsw_free(&answers);
 }
 
+// The shards' rows that masks have: each of them another.
+static void check_masks(struct made *made, struct made *other, const struct kind *kind)
+{
+    struct bsw_resident_shard *shards[] = {&made->shard, &other->shard};
+    struct bsw_row_mask masks[2] = {{0}, {0}};
+    for (int i = 2; i < NUM_MASK_KINDS; i += TEST_IS_SANITIZED ? 9 : 2) {
+        for (int s = 0; s < 2; s++) {
+            make_mask((i + s) % NUM_MASK_KINDS, shards[s]->shape.num_rows, &shards[s]->order,
+                      shards[s]->num_bundles, &masks[s]);
+            shards[s]->mask = &masks[s];
+        }
+        check_type(made, (const struct bsw_resident_shard *const *)shards,
+                   kind->selection.is_on ? BSW_TABLE_FLOAT32 : (enum bsw_table_type)(i % 2));
+    }
+    for (int s = 0; s < 2; s++) {
+        shards[s]->mask = NULL;
+        bsw_row_mask_deinit(&masks[s]);
+    }
+}
+
 static void check_kind(const struct kind *kind)
 {
     struct made made, other;
@@ -284,6 +306,7 @@ static void check_kind(const struct kind *kind)
     int step = TEST_IS_SANITIZED ? BSW_NUM_TABLE_TYPES - 1 : 1;
     for (int type = 0; type < (kind->selection.is_on ? 1 : BSW_NUM_TABLE_TYPES); type += step)
         check_type(&made, shards, (enum bsw_table_type)type);
+    check_masks(&made, &other, kind);
     unmake(&made);
     unmake(&other);
 }

@@ -7,6 +7,7 @@
 
 #include "common/base/arithmetic.h"
 #include "common/codes/metric.h"
+#include "row_mask_case.h"
 #include "shard/host/list_scan.h"
 #include "shard/host/plain_score.h"
 #include "unit_test.h"
@@ -318,7 +319,7 @@ static size_t append_list(const struct made *made, size_t distinct, uint32_t lis
            last = (size_t)order->first_bundles[list + 1] * BSW_BUNDLE_ROWS;
     for (size_t place = first; place < last; place++) {
         uint32_t score = scores[place];
-        if (order->rows[place] == BSW_NO_ROW) continue;
+        if (order->rows[place] == BSW_NO_ROW || is_masked(made->shard.mask, place)) continue;
         if (addition) {
             float key = bsw_score_to_float(score) + *addition;
             score = bsw_score_from_float(key + 0.0f);
@@ -417,6 +418,7 @@ static void check_batches(const struct shard_kind *kind, uint32_t scan_dims, uin
     static const size_t batches[] = {1, 3, 40}, keeps[] = {10, 1, 300};
     struct made made;
     struct bsw_list_groups groups = {0};
+    struct bsw_row_mask mask = {0};
     make(kind, scan_dims, &made);
     for (size_t i = 0; i < 3; i++) {
         struct bsw_list_choice choice;
@@ -430,8 +432,12 @@ static void check_batches(const struct shard_kind *kind, uint32_t scan_dims, uin
         check_scan(&made, &asked, &groups);
         asked.keep = i == 1 ? 100000 : 33; // more than there are rows
         check_scan(&made, &asked, &groups);
+        mask_shard((int)(2 * i + additions) % NUM_MASK_KINDS, &made.shard, &mask);
+        check_scan(&made, &asked, &groups);
+        made.shard.mask = NULL;
         free_choice(&choice);
     }
+    bsw_row_mask_deinit(&mask);
     bsw_list_groups_deinit(&groups);
     unmake(&made);
 }

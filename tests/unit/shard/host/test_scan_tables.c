@@ -7,6 +7,7 @@
 
 #include "common/base/arithmetic.h"
 #include "common/codes/metric.h"
+#include "row_mask_case.h"
 #include "shard/codecs/product_codes.h"
 #include "shard/host/shard_scan.h"
 #include "unit_test.h"
@@ -26,6 +27,7 @@ struct made {
     struct bsw_resident_shard shard;
     struct bsw_query_batch batch;
     float *vectors;
+    size_t counts[NUM_QUERIES];
     uint64_t best[NUM_QUERIES][KEEP];
 };
 
@@ -86,7 +88,8 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static void find_answers(struct made *made)
+// mask_kind: -1 is all rows.
+static void find_answers(struct made *made, int mask_kind)
 {
     uint32_t *rows = allocate_or_fail(2 * ROWS, sizeof *rows), *scores = rows + ROWS;
     uint64_t *all = allocate_or_fail(ROWS, sizeof *all);
@@ -98,9 +101,13 @@ static void find_answers(struct made *made)
                                            made->vectors + q * made->codes->projected_dims, NULL,
                                            &what, scores, &err),
                   &err);
-        for (uint32_t i = 0; i < ROWS; i++) all[i] = bsw_candidate_pack(scores[i], i);
-        qsort(all, ROWS, sizeof *all, descending);
-        memcpy(made->best[q], all, sizeof made->best[q]);
+        size_t count = 0;
+        for (uint32_t i = 0; i < ROWS; i++)
+            if (mask_kind < 0 || is_row_allowed(mask_kind, i, ROWS))
+                all[count++] = bsw_candidate_pack(scores[i], i);
+        qsort(all, count, sizeof *all, descending);
+        made->counts[q] = count < KEEP ? count : KEEP;
+        memcpy(made->best[q], all, made->counts[q] * sizeof *all);
     }
     bsw_free(&rows);
     bsw_free(&all);
@@ -117,11 +124,27 @@ static void check_scan(const struct made *made, enum bsw_cpu_level level, int th
     for (size_t q = 0; q < NUM_QUERIES; q++) {
         size_t count;
         const uint64_t *found = bsw_candidate_list(&lists, q, &count);
-        assert_int_equal(count, KEEP);
-        assert_memory_equal(found, made->best[q], sizeof made->best[q]);
+        assert_int_equal(count, made->counts[q]);
+        assert_memory_equal(found, made->best[q], count * sizeof *found);
     }
     bsw_candidate_lists_deinit(&lists);
     bsw_scan_workspace_deinit(&workspace);
+}
+
+// Kinds of masks in turn: each table has two of them.
+static void check_masks(struct made *made, int type)
+{
+    for (int i = 0; i < 2; i++) {
+        struct bsw_row_mask mask = {0};
+        int kind = (2 * type + i + 1) % NUM_MASK_KINDS;
+        make_mask(kind, ROWS, &made->shard.order, made->shard.num_bundles, &mask);
+        made->shard.mask = &mask;
+        find_answers(made, kind);
+        for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level))
+            check_scan(made, (enum bsw_cpu_level)level, 2);
+        made->shard.mask = NULL;
+        bsw_row_mask_deinit(&mask);
+    }
 }
 
 static void check_codes(enum bsw_metric metric, uint32_t parts, uint32_t bits)
@@ -130,10 +153,11 @@ static void check_codes(enum bsw_metric metric, uint32_t parts, uint32_t bits)
     make(metric, parts, bits, made);
     for (int type = 0; type < BSW_NUM_TABLE_TYPES; type++) {
         made->batch.table = (enum bsw_table_type)type;
-        find_answers(made);
+        find_answers(made, -1);
         for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level))
             for (int threads = 1; threads <= 3; threads += 2)
                 check_scan(made, (enum bsw_cpu_level)level, threads);
+        check_masks(made, type);
     }
     unmake(made);
     bsw_free(&made);

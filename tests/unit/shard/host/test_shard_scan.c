@@ -10,6 +10,7 @@
 #include "common/codes/metric.h"
 #include "common/rows/synth.h"
 #include "duplicate_rows.h"
+#include "row_mask_case.h"
 #include "shard/codecs/codec.h"
 #include "shard/host/running_lists.h"
 #include "shard/host/shard_scan.h"
@@ -127,6 +128,31 @@ static void check_scan(const struct scan_case *scan, size_t first, size_t num_qu
     }
 }
 
+// The leading rows of each ranking that the mask has.
+static void check_masked(struct scan_case *scan, int kind, size_t keep,
+                         struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *lists)
+{
+    struct bsw_row_mask mask = {0};
+    make_mask(kind, ROWS, &scan->resident.order, scan->resident.num_bundles, &mask);
+    scan->resident.mask = &mask;
+    assert_ok(bsw_shard_scan(&scan->resident, &scan->batch, 0, QUERIES, NULL, keep, workspace,
+                             lists, &err),
+              &err);
+    for (size_t q = 0; q < QUERIES; q++) {
+        const struct ranking *ranking = &scan->rankings[q];
+        size_t count, expected = 0;
+        const uint64_t *found = bsw_candidate_list(lists, q, &count);
+        for (size_t i = 0; i < ranking->count && expected < keep; i++) {
+            if (!is_row_allowed(kind, bsw_candidate_row(ranking->items[i]), ROWS)) continue;
+            assert_true(expected < count && found[expected] == ranking->items[i]);
+            expected++;
+        }
+        assert_int_equal(count, expected);
+    }
+    scan->resident.mask = NULL;
+    bsw_row_mask_deinit(&mask);
+}
+
 // How many queries have a tie between places keep and keep + 1, so that only rows can decide.
 static size_t count_ties(const struct scan_case *scan, size_t keep)
 {
@@ -158,6 +184,8 @@ static void check_all_scans(const struct small_index *what)
                 workspace.scan = (enum bsw_scan_kind)kind;
                 for (size_t k = 0; k < 5; k++)
                     check_scan(&scan, 0, QUERIES, NULL, keeps[k], &workspace, &lists);
+                for (int mask = 0; mask < NUM_MASK_KINDS; mask++)
+                    check_masked(&scan, mask, keeps[mask % 5], &workspace, &lists);
                 if (kind != BSW_SCAN_AUTO) assert_int_equal(workspace.used, kind);
             }
             bsw_scan_workspace_deinit(&workspace);

@@ -7,6 +7,7 @@
 
 #include "common/base/arithmetic.h"
 #include "shard/lists/coarse_search.h"
+#include "shard/lists/row_filter.h"
 #include "shard/scan/work.h"
 #include "unit_test.h"
 
@@ -171,12 +172,61 @@ static void groups_are_the_other_way_round(void **state)
     bsw_list_groups_deinit(&groups);
 }
 
+// Two groups of queries, one that finds every 20th list's rows, one that finds none. The lists are
+// the nearest of those with rows, until they have what is wanted, or all of them.
+static void filters_look_at_more_lists(void **state)
+{
+    static uint32_t list_rows[LISTS], allowed[2 * LISTS];
+    const uint32_t first[] = {0, 40, 100};
+    const struct bsw_row_filter filter = {.num_groups = 2,
+                                          .first = first,
+                                          .num_lists = LISTS,
+                                          .list_rows = list_rows,
+                                          .allowed_rows = allowed};
+    struct bsw_manifest manifest = make_manifest(BSW_METRIC_L2);
+    const struct bsw_probe_settings few = {10, 0, 0}, all = {LISTS, 0, 0};
+    struct bsw_coarse_search *search, *whole;
+    struct bsw_list_choice choice, order;
+    (void)state;
+    for (uint32_t l = 0; l < LISTS; l++) {
+        list_rows[l] = 100;
+        allowed[l] = l % 20 == 7 ? 60 : 0;
+    }
+    assert_ok(bsw_coarse_search_open(&manifest, &few, NULL, BSW_CPU_REFERENCE, 2, &search, &err),
+              &err);
+    assert_ok(bsw_coarse_search_open(&manifest, &all, NULL, BSW_CPU_REFERENCE, 2, &whole, &err),
+              &err);
+    bsw_coarse_search_filter(search, &filter, 30); // query 10 of the call is of the second group
+    assert_ok(bsw_coarse_search_run(search, vectors, QUERIES, &choice, &err), &err);
+    assert_ok(bsw_coarse_search_run(whole, vectors, QUERIES, &order, &err), &err);
+    for (size_t q = 0; q < QUERIES; q++) {
+        uint64_t seen = 0;
+        uint32_t count = 0;
+        for (size_t i = 0; i < LISTS && q < 10; i++) {
+            uint32_t list = order.lists[q * order.most + i];
+            if (allowed[list] == 0) continue;
+            if (count < choice.counts[q])
+                assert_int_equal(choice.lists[q * choice.most + count], list);
+            if (count++ < choice.counts[q]) seen += 60;
+        }
+        if (q >= 10) assert_int_equal(choice.counts[q], 0);
+        // 10 lists of 100 rows; up to 60 rows more than are wanted, nearby or far.
+        if (q < 10) assert_in_range(seen, 750, 1500 + 59);
+    }
+    bsw_coarse_search_filter(search, NULL, 0);
+    assert_ok(bsw_coarse_search_run(search, vectors, QUERIES, &choice, &err), &err);
+    for (size_t q = 0; q < QUERIES; q++) assert_int_equal(choice.counts[q], 10);
+    bsw_coarse_search_close(&search);
+    bsw_coarse_search_close(&whole);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_way_gives_the_same_lists),
         cmocka_unit_test(near_lists_are_found),
         cmocka_unit_test(ratios_leave_out_what_is_further),
+        cmocka_unit_test(filters_look_at_more_lists),
         cmocka_unit_test(groups_are_the_other_way_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -179,10 +179,12 @@ static void check_engine(const struct made *made, uint32_t matrix_from, int num_
     size_t counts[QUERIES], bundles = made->shard.num_bundles;
     struct bsw_scan_workspace workspace;
     struct bsw_host_scan scan;
+    const struct bsw_row_mask mask = {.bundles = masks, .num_bundles = bundles};
+    struct bsw_resident_shard shard = made->shard;
+    shard.mask = &mask;
     bsw_scan_workspace_init(&workspace, bsw_cpu_level_detect(), num_threads);
     struct bsw_work *work = &workspace.host.work;
-    assert_ok(bsw_host_scan_open(&made->shard, masks, &range, &way, &workspace, &workspace.host,
-                                 &scan, &err),
+    assert_ok(bsw_host_scan_open(&shard, &range, &way, &workspace, &workspace.host, &scan, &err),
               &err);
     assert_ok(bsw_host_scan_begin(&scan, KEEP, NULL, &err), &err);
     assert_ok(bsw_work_make_whole(11, (struct bsw_work_pieces){4, 4}, NULL, QUERIES, 5, work, &err),
