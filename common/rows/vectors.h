@@ -68,7 +68,7 @@ enum bsw_status bsw_npy_header_parse(const char *name, const void *head, size_t 
 // Whether its numbers are of this type, "i4", in the order of bytes that is read.
 int bsw_npy_is_type(const struct bsw_npy_header *header, const char *name);
 
-// Of a whole .npy file of integers with one axis, which is no vectors.
+// A whole .npy file of integers with one axis, which is no vectors.
 struct bsw_npy_integers {
     uint64_t first_byte, count;
     size_t bytes; // of a number: 4 or 8

@@ -37,7 +37,7 @@ struct encode_job {
     struct bsw_index_folder folder;
     struct bsw_codec_model model; // of a codec that has one
     struct bsw_encode_text text;
-    struct bsw_buffer ids;        // rank 0: bytes of their file
+    struct bsw_buffer ids; // rank 0: bytes of their file
     struct bsw_encode_lists lists;
     struct bsw_encode_pass pass;
     struct bsw_encode_journal journal;
