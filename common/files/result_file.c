@@ -455,6 +455,36 @@ enum bsw_status bsw_results_parse(const char *name, const void *data, size_t byt
     return status;
 }
 
+// No header of ours is: it would count hundreds of millions of queries and of neighbours.
+static int is_text(const unsigned char *head, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        if ((head[i] < ' ' || head[i] > '~') && !strchr("\t\r\n", head[i])) return 0;
+    }
+    return bytes > 0;
+}
+
+// What a file is, where it is no result, and what to do with it.
+static enum bsw_status explain(const char *path, const unsigned char *head, size_t bytes,
+                               enum bsw_status status, struct bsw_error *err)
+{
+    if (!err) return status;
+    if (status != BSW_ERROR_BAD_DATA || bytes == 0) return status;
+    if (bsw_name_is_vectors(path))
+        return bsw_fail(err, status,
+                        "%s: holds vectors, not neighbours: `bitsweep groundtruth` makes true "
+                        "neighbours, `bitsweep search` a result",
+                        path);
+    if (is_text(head, bytes))
+        return bsw_fail(err, status,
+                        "%s: is text, which is not read; vectors in it become a file that is by "
+                        "Python's numpy.save('X.npy', numpy.loadtxt(FILE, 'f4'))",
+                        path);
+    const struct bsw_error why = *err;
+    return bsw_fail(err, status, "%.160s: no result; names of vectors end in " BSW_VECTOR_ENDINGS,
+                    why.message);
+}
+
 // Looks at the header alone first: a base file given by mistake is refused before it is loaded.
 static enum bsw_status check_header_of_file(const char *path, struct bsw_error *err)
 {
@@ -470,7 +500,8 @@ static enum bsw_status check_header_of_file(const char *path, struct bsw_error *
     BSW_TRY(status);
     if (bsw_name_is_ids(path))
         return bsw_vector_layout_parse(path, head, head_bytes, file_bytes, &ids, err);
-    return check_header(path, head, file_bytes, &layout, err);
+    status = check_header(path, head, file_bytes, &layout, err);
+    return explain(path, head, head_bytes, status, err);
 }
 
 static enum bsw_status read_hdf5(const char *name, const struct bsw_hdf5_name *hdf5,

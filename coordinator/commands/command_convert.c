@@ -25,7 +25,8 @@ static const struct bsw_option option_rows[] = {
                "X.neighbors.ibin (values to X.distances.fbin), all other names big-ann's layout"),
     OPTION("rows", files.rows, .value_name = "A:B", .help = "only these rows"),
     OPTION("type", files.type, .choices = "auto|float32|float16|uint8|int8", .default_text = "auto",
-           .help = "numbers of a .npy file; auto: those of the input"),
+           .help = "numbers of a .npy file; auto: those of the input; float32: also where that has "
+                   "float64"),
     OPTION("force", files.force, .help = "replace an existing file"),
     BSW_OPTION_GROUP(struct convert_options, common, bsw_common_option_group),
 };
