@@ -37,8 +37,8 @@ static const struct bsw_option option_rows[] = {
     OPTION("bits", sweep.axes[BSW_SWEEP_BITS], .value_name = "B,...",
            .help = "bits a dimension, 1 to 8; 1.5 and the like for saq; not for raw and sq8; pq: 4 "
                    "or 8 [1:4]"),
-    OPTION("subspaces", sweep.parts, .value_name = "M", .max = BSW_MAX_DIMS,
-           .help = "pq: as for encode [2 bits a dimension]"),
+    OPTION("subspaces", sweep.axes[BSW_SWEEP_PARTS], .value_name = "M,...", .default_text = "0",
+           .help = "pq: parts of a row, as for encode; 0: 2 bits a dimension"),
     OPTION("table", sweep.axes[BSW_SWEEP_TABLE], .value_name = "float32,e5m3,...",
            .default_text = "auto", .help = "pq: numbers of tables, as for search"),
     OPTION("entries", sweep.axes[BSW_SWEEP_ENTRIES], .value_name = "all,radius",

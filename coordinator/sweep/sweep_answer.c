@@ -86,8 +86,8 @@ static void print_encode(FILE *out, const json_t *row, const struct bsw_sweep_se
         fprintf(out, " --model index-%s.rbe", name);
     else if (table->fixed_bits == 0)
         fprintf(out, " --bits %.15g", number_of(row, "bits"));
-    if (table->has_parts && settings->parts > 0)
-        fprintf(out, " --subspaces %llu", (unsigned long long)settings->parts);
+    if (number_of(row, "subspaces") > 0)
+        fprintf(out, " --subspaces %.15g", number_of(row, "subspaces"));
     if (strcmp(text_of(row, "entries"), "radius") == 0) fputs(" --entries radius", out);
     if (number_of(row, "lists") > 0) {
         fprintf(out, " --lists %.15g", number_of(row, "lists"));

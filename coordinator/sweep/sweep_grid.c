@@ -38,6 +38,7 @@ static const struct axis_rule {
 } rules[BSW_SWEEP_NUM_AXES] = {
     [BSW_SWEEP_CODEC] = {"codec", codecs, sizeof codecs / sizeof codecs[0], 0, 0, 0, NULL, 0},
     [BSW_SWEEP_BITS] = {"bits", NULL, 0, 1, BSW_MAX_CODE_BITS, 0, NULL, 0},
+    [BSW_SWEEP_PARTS] = {"subspaces", NULL, 0, 0, BSW_MAX_DIMS, 1, NULL, 0},
     [BSW_SWEEP_LISTS] = {"lists", NULL, 0, 0, BSW_MAX_LISTS, 1, "auto", AUTO},
     [BSW_SWEEP_QUERY_BITS] = {"query-bits", NULL, 0, 1, BSW_MAX_QUERY_BITS, 1, NULL, 0},
     [BSW_SWEEP_K] = {"k", NULL, 0, 1, BSW_SEARCH_MAX_K, 1, NULL, 0},
@@ -201,6 +202,7 @@ static struct bsw_sweep_grid narrow(const struct bsw_sweep_grid *grid, size_t co
     if (table->has_parts) {
         fix(&out, BSW_SWEEP_QUERY_BITS, 1);
     } else {
+        fix(&out, BSW_SWEEP_PARTS, 0);
         fix(&out, BSW_SWEEP_TABLE, BSW_TABLE_CHOICE_AUTO);
         fix(&out, BSW_SWEEP_ENTRIES, BSW_ENTRIES_ALL);
     }
@@ -234,6 +236,8 @@ static int find_codec_reason(const struct bsw_sweep_limits *limits, const struct
     else if (table->has_parts && p->bits != 4 && p->bits != 8)
         snprintf(out, capacity, "codec %s with %g bits: it has 4 or 8 a subspace", p->codec,
                  p->bits);
+    else if (p->parts > limits->dims)
+        snprintf(out, capacity, "subspaces %u: rows have %u dims", p->parts, limits->dims);
     else if (table->has_parts && has(p->select, "queue"))
         snprintf(out, capacity, "select queue: codec %s is not scanned for it", p->codec);
     else if (p->entries == BSW_ENTRIES_RADIUS && p->table != BSW_TABLE_CHOICE_AUTO)
@@ -299,7 +303,7 @@ static int is_same(const struct bsw_sweep_point *a, const struct bsw_sweep_point
            a->query_bits == b->query_bits && a->k == b->k && a->oversample == b->oversample &&
            a->extra_distance == b->extra_distance && a->lists == b->lists && a->probe == b->probe &&
            a->probe_ratio == b->probe_ratio && a->table == b->table && a->entries == b->entries &&
-           a->radius_scale == b->radius_scale && a->mode == b->mode;
+           a->radius_scale == b->radius_scale && a->mode == b->mode && a->parts == b->parts;
 }
 
 static void add_point(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *point,
@@ -318,8 +322,10 @@ static void add_point(const struct bsw_sweep_limits *limits, const struct bsw_sw
 
 static size_t count_points(const struct bsw_sweep_grid *grid)
 {
-    size_t total = 1; // at most 6 * 3 * 32^9 * 2 * 3
-    for (int a = 0; a < BSW_SWEEP_NUM_AXES; a++) total *= grid->axes[a].count;
+    size_t total = 1;
+    for (int a = 0; a < BSW_SWEEP_NUM_AXES; a++) {
+        if (__builtin_mul_overflow(total, grid->axes[a].count, &total)) return SIZE_MAX / 2;
+    }
     return total;
 }
 
@@ -370,6 +376,7 @@ static void expand(const struct bsw_sweep_grid *grid, const struct bsw_sweep_lim
         }
         struct bsw_sweep_point point = {.codec = codecs[(size_t)value[BSW_SWEEP_CODEC]],
                                         .bits = value[BSW_SWEEP_BITS],
+                                        .parts = (uint32_t)value[BSW_SWEEP_PARTS],
                                         .query_bits = (uint32_t)value[BSW_SWEEP_QUERY_BITS],
                                         .k = (uint64_t)value[BSW_SWEEP_K],
                                         .oversample = value[BSW_SWEEP_OVERSAMPLE],
@@ -430,7 +437,8 @@ enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_
     BSW_TRY(check_probe(grids, num_grids, err));
     for (size_t g = 0; g < num_grids; g++) {
         BSW_TRY(check_axes(&grids[g], err));
-        total += most_points(&grids[g]);
+        size_t more = most_points(&grids[g]);
+        total = more > BSW_SWEEP_MAX_POINTS ? more : total + more;
         if (total > BSW_SWEEP_MAX_POINTS)
             return bsw_fail(err, BSW_ERROR_USAGE, "more than %d points", BSW_SWEEP_MAX_POINTS);
     }

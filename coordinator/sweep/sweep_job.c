@@ -92,7 +92,7 @@ static enum bsw_status describe_vectors(struct sweep_job *job, bsw_vectors *base
     job->limits.is_integer =
         bsw_vectors_type(base) == BSW_VECTOR_UINT8 || bsw_vectors_type(base) == BSW_VECTOR_INT8;
     run->num_queries = bsw_vectors_num_rows(queries);
-    run->dims = bsw_vectors_dims(base);
+    run->dims = job->limits.dims = bsw_vectors_dims(base);
     if (bsw_vectors_dims(queries) == run->dims) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, %s has %u", s->queries,
                     bsw_vectors_dims(queries), s->base, run->dims);
@@ -185,7 +185,6 @@ static void add_fields(struct sweep_job *job)
     add_range(fields, "query-rows", s->query_rows);
     if (s->searches.exclude_self) bsw_journal_field_text(fields, "exclude-self", "yes");
     bsw_journal_field_count(fields, "shards", s->shards);
-    bsw_journal_field_count(fields, "subspaces", s->parts);
     bsw_journal_field_count(fields, "repeat", s->repeat);
     bsw_journal_field_number(fields, "measure", s->least_seconds);
     bsw_journal_field_count(fields, "batch", s->searches.batch);

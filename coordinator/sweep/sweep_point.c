@@ -31,6 +31,9 @@ void bsw_sweep_run_deinit(struct bsw_sweep_run *run)
 void bsw_sweep_index_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES])
 {
     int length = snprintf(out, BSW_SWEEP_NAME_BYTES, "%s-%.15g", point->codec, point->bits);
+    if (point->parts > 0)
+        length +=
+            snprintf(out + length, (size_t)(BSW_SWEEP_NAME_BYTES - length), "-m%u", point->parts);
     if (point->lists > 0)
         snprintf(out + length, (size_t)(BSW_SWEEP_NAME_BYTES - length), "-l%u", point->lists);
 }
@@ -157,6 +160,7 @@ enum bsw_status bsw_sweep_make_index(struct bsw_sweep_run *run, const struct bsw
     struct bsw_sweep_step step = {.kind = BSW_SWEEP_ENCODE,
                                   .metric = run->metric,
                                   .bits = point->bits,
+                                  .parts = point->parts,
                                   .lists = point->lists};
     const char *model = run->team.settings->model;
     double learning_seconds = 0;
@@ -350,17 +354,18 @@ static json_t *describe(const struct bsw_sweep_run *run, const struct bsw_sweep_
     bsw_sweep_index_name(p, index);
     bsw_sweep_point_name(p, point);
     json_t *dataset = json_string(file_of(run->team.settings->base));
-    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:s, s:s, s:f, s:s, s:s, s:I, s:I, "
-                     "s:f, s:I, s:I, "
-                     "s:f}",
-                     "algorithm", p->codec, "parameters", point, "index_name", index, "dataset",
-                     dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "true_bits",
-                     p->bits, "lists", (json_int_t)p->lists, "query_bits",
-                     (json_int_t)p->query_bits, "table", table_name(p), "entries", entries_name(p),
-                     "radius_scale", p->radius_scale, "mode", p->mode, "select", p->select,
-                     "extra_distance", (json_int_t)p->extra_distance, "count", (json_int_t)p->k,
-                     "oversample", p->oversample, "candidates", (json_int_t)p->candidates, "probe",
-                     (json_int_t)p->probe, "probe_ratio", p->probe_ratio);
+    return json_pack(
+        "{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:I, s:s, s:s, s:f, s:s, s:s, s:I, s:I, "
+        "s:f, s:I, s:I, "
+        "s:f}",
+        "algorithm", p->codec, "parameters", point, "index_name", index, "dataset",
+        dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "true_bits", p->bits,
+        "subspaces", (json_int_t)p->parts, "lists", (json_int_t)p->lists, "query_bits",
+        (json_int_t)p->query_bits, "table", table_name(p), "entries", entries_name(p),
+        "radius_scale", p->radius_scale, "mode", p->mode, "select", p->select, "extra_distance",
+        (json_int_t)p->extra_distance, "count", (json_int_t)p->k, "oversample", p->oversample,
+        "candidates", (json_int_t)p->candidates, "probe", (json_int_t)p->probe, "probe_ratio",
+        p->probe_ratio);
 }
 
 static void set_recalls(const struct bsw_sweep_run *run, json_t *row, const struct recalls *r)

@@ -61,7 +61,7 @@ static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bs
         .metric = bsw_metric_name(step->metric),
         .code = {.bits = step->bits,
                  .model = step->model[0] ? step->model : NULL,
-                 .parts = codec->table->has_parts ? team->settings->parts : 0,
+                 .parts = step->parts,
                  .has_radii = step->has_radii,
                  .seed = 1},
         .shards = team->settings->shards,

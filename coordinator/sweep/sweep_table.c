@@ -18,6 +18,7 @@ const struct bsw_sweep_column bsw_sweep_columns[] = {
     {"dataset", -1, 0, "file of the corpus"},
     {"bits", -1, 0, "bits a dimension that were asked for"},
     {"true_bits", 3, 1, "those that the codes have; saq: what groups of 32 dims allow"},
+    {"subspaces", 0, 1, "pq: that were asked for; 0: two bits a dimension"},
     {"lists", 0, 1, "that the index has; 0: none, all rows are looked at"},
     {"residual", 0, 1, "1: codes are of rows less their list's centroid"},
     {"query_bits", 0, 1, "bits a query component"},

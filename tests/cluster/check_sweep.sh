@@ -136,6 +136,13 @@ check "the ceiling rises with the candidates" \
 check "without bits pq joins" "$program" sweep --base base.fbin --queries q.fbin --metric l2 --k 5 --oversample 1 \
     --repeat 1 --measure 0 --folder usual
 check "at its usual bits" test "$(column usual/sweep.csv index_name | tr '\n' ' ')" = "saq-1 saq-2 saq-3 saq-4 pq-8 "
+check "pq of several sizes" "$program" sweep --base base.fbin --queries q.fbin --metric l2 --k 5 --oversample 1 --repeat 1 \
+    --measure 0 --codec pq:8,saq:2 --subspaces 4,8,99 --target 0.01 --folder parts
+cp stdout said
+check "saq has none" test "$(column parts/sweep.csv index_name | tr '\n' ' ')" = "pq-8-m4 pq-8-m8 saq-2 "
+check "a byte each" test "$(column parts/sweep.csv bytes_per_vector | head -n 2 | tr '\n' ' ')" = "4 8 "
+check "what cannot be is said" grep -q '^1 point left out: subspaces 99: rows have [0-9]* dims' said
+check "the line to copy has them" grep -q 'encode .*--subspaces [48] --index index-pq-8-m' parts/report.html
 
 part=(--base base.fbin --queries base.fbin --metric l2 --k 5 --bits 2 --oversample "1,4" --repeat 1 --measure 0)
 check "queries of the corpus" "$program" sweep "${part[@]}" --query-rows 10:40 --folder own
