@@ -11,11 +11,12 @@ base=$sample_base
 queries=$sample_queries
 metric=
 ranks=4
+gpu=
 
 help() {
     cat <<'END'
 usage: deploy/demo.sh [--out FOLDER] [--base FILE --queries FILE --metric cosine|ip|l2]
-       [--ranks N]
+       [--ranks N] [--gpu WHICH]
 
 Installs what is missing, builds, and runs the main job as a sweep: computes the exact ground truth,
 encodes the vectors with several codes into 4 shards, searches each index with N ranks for 10
@@ -28,6 +29,7 @@ index, and runs them where NumPy is.
   --queries FILE   queries [tests/data/sift20k_query.u8bin]
   --metric M       what is nearest; needed with --base [cosine]; xfbq takes part under cosine only
   --ranks N        ranks [4]
+  --gpu WHICH      what GPU kernels are compiled for: 80,90,90a, all, none or auto (deploy/build.sh)
 END
 }
 
@@ -39,7 +41,7 @@ fail() {
 while (($#)); do
     case $1 in
     -h | --help) help && exit 0 ;;
-    --out | --base | --queries | --metric | --ranks)
+    --out | --base | --queries | --metric | --ranks | --gpu)
         (($# > 1)) || fail "$1 needs a value; --help tells more"
         declare "${1#--}=$2"
         shift 2
@@ -68,7 +70,7 @@ check_options
 
 "$root/deploy/install.sh"
 echo "demo.sh: building; the first time this takes some minutes"
-"$root/deploy/build.sh" release --program
+"$root/deploy/build.sh" release --program ${gpu:+--gpu "$gpu"}
 for vectors in "$base" "$queries"; do
     [[ ! $vectors =~ \.(hdf5|h5)(:|$) ]] || continue # which part is read the command knows alone
     "$root/build/release/bitsweep" info "$vectors" --quiet >/dev/null

@@ -96,6 +96,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return BSW_OK;
 }
 
-const struct bsw_command bsw_command_groundtruth =
-    BSW_COMMAND("groundtruth", "exact nearest neighbours of queries", struct groundtruth_options,
-                BSW_ALL_RANKS);
+const struct bsw_command bsw_command_groundtruth = BSW_COMMAND_OFTEN(
+    "groundtruth", "exact nearest neighbours of queries", struct groundtruth_options, BSW_ALL_RANKS,
+    "metric|k|rows|query-rows|exclude-self|"
+    "device|force|resume|threads|json|quiet");

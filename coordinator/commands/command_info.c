@@ -330,5 +330,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
 }
 
 const struct bsw_command bsw_command_info =
-    BSW_COMMAND("info", "what is in an index, a model, a vector file or a result file",
-                struct info_options, BSW_RANK_0);
+    BSW_COMMAND_OFTEN("info", "what is in an index, a model, a vector file or a result file",
+                      struct info_options, BSW_RANK_0,
+                      "device-memory|gpu-memory|"
+                      "ranks|json");

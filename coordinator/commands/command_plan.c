@@ -201,5 +201,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
 }
 
 const struct bsw_command bsw_command_plan =
-    BSW_COMMAND("plan", "memory, bytes, misses and seconds before an index is made",
-                struct plan_options, BSW_RANK_0);
+    BSW_COMMAND_OFTEN("plan", "memory, bytes, misses and seconds before an index is made",
+                      struct plan_options, BSW_RANK_0,
+                      "codec|bits|subspaces|lists|vectors|ranks|shards|"
+                      "k|batch|oversample|rates|device|rank-threads|memory|json");

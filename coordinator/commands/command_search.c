@@ -312,5 +312,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return status;
 }
 
-const struct bsw_command bsw_command_search = BSW_COMMAND(
-    "search", "search an index with a file of queries", struct search_options, BSW_ALL_RANKS);
+const struct bsw_command bsw_command_search = BSW_COMMAND_OFTEN(
+    "search", "search an index with a file of queries", struct search_options, BSW_ALL_RANKS,
+    "k|oversample|recall|probe|refine|batch|device|"
+    "query-rows|exclude-self|force|resume|threads|json|quiet");

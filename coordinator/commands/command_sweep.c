@@ -257,5 +257,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
 }
 
 const struct bsw_command bsw_command_sweep =
-    BSW_COMMAND("sweep", "recall and speed over a grid of codes and searches", struct sweep_options,
-                BSW_ALL_RANKS);
+    BSW_COMMAND_OFTEN("sweep", "recall and speed over a grid of codes and searches",
+                      struct sweep_options, BSW_ALL_RANKS,
+                      "groundtruth|metric|codec|bits|subspaces|lists|probe|k|"
+                      "oversample|target|plan|device|force|resume|threads|json|quiet");

@@ -30,7 +30,8 @@ mv "$folder/root/opt/x" "$folder/moved"
 prefix=$folder/moved
 check "nothing else was installed" rmdir "$folder/root/opt" "$folder/root"
 for file in bin/bitsweep bin/bitsweep-bench include/bitsweep.h share/man/man1/bitsweep.1 share/man/man1/bitsweep-search.1 \
-    share/bash-completion/completions/bitsweep; do
+    share/bash-completion/completions/bitsweep share/zsh/site-functions/_bitsweep \
+    share/fish/vendor_completions.d/bitsweep.fish; do
     check "$file is there" test -s "$prefix/$file"
 done
 libraries=$(dirname "$(find "$prefix" -name libbitsweep.so)")
@@ -38,8 +39,24 @@ export LD_LIBRARY_PATH=$libraries PKG_CONFIG_PATH=$libraries/pkgconfig
 check "the program runs" "$prefix/bin/bitsweep" --version
 check "the completion" bash -n "$prefix/share/bash-completion/completions/bitsweep"
 
+for file in zsh/site-functions/_bitsweep fish/vendor_completions.d/bitsweep.fish; do
+    shell=${file%%/*}
+    file=$prefix/share/$file
+    check "commands in that of $shell" test "$(grep -cE -- "('|-a )(search|plan|bench)[: ]" "$file")" = 3
+    if command -v "$shell" >/dev/null; then check "the completion of $shell" "$shell" -n "$file"; fi
+done
+
+# The examples of the pages run in one folder, in the order of the commands.
+mkdir "$folder/examples"
+for page in synth encode search groundtruth eval info convert calibrate verify plan sweep; do
+    sed -n '/^\.SH EXAMPLES/,/^\.fi/{s/\\-/-/g; /^bitsweep /p}' "$prefix/share/man/man1/bitsweep-$page.1"
+done >"$folder/examples/commands"
+check "pages have examples" test "$(wc -l <"$folder/examples/commands")" -ge 11
+# shellcheck disable=SC2016
+check "which run" env PATH="$prefix/bin:$PATH" bash -euo pipefail -c 'cd "$1" && . ./commands >said 2>&1' - "$folder/examples"
+
 # The page has a paragraph for every option that --help lists.
-"$program" search --help | grep -o '^  --[a-z-]*' | sed 's/^  //; s/-/\\-/g' >"$folder/options"
+"$program" search --help all | grep -o '^  --[a-z-]*' | sed 's/^  //; s/-/\\-/g' >"$folder/options"
 while read -r option; do
     grep -qF -e ".B $option" "$prefix/share/man/man1/bitsweep-search.1" || fail "the page of search lacks $option"
 done <"$folder/options"
