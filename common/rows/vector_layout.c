@@ -325,10 +325,9 @@ static enum bsw_status npy_shape(const struct head *head, const struct npy_heade
     return BSW_OK;
 }
 
-static enum bsw_status parse_npy(const struct head *head, enum bsw_vector_type type,
-                                 struct bsw_vector_layout *out)
+static enum bsw_status read_npy_header(const struct head *head, struct npy_header *header,
+                                       uint64_t *first_byte)
 {
-    (void)type;
     if (head->bytes < 10) return fail_short(head, 10);
     if (memcmp(head->data, "\x93NUMPY", 6) != 0) {
         return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: does not begin as a .npy file does",
@@ -341,23 +340,50 @@ static enum bsw_status parse_npy(const struct head *head, enum bsw_vector_type t
     }
     uint64_t start = version == 1 ? 10 : 12;
     if (head->bytes < start) return fail_short(head, start);
-    uint64_t first_byte = start + (version == 1 ? (uint64_t)(head->data[8] | head->data[9] << 8)
-                                                : read_u32(head->data + 8));
-    if (first_byte > head->file_bytes) return fail_short(head, first_byte);
-    if (first_byte > head->bytes) {
+    *first_byte = start + (version == 1 ? (uint64_t)(head->data[8] | head->data[9] << 8)
+                                        : read_u32(head->data + 8));
+    if (*first_byte > head->file_bytes) return fail_short(head, *first_byte);
+    if (*first_byte > head->bytes) {
         return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
                         "%s: a header of %llu bytes, must be %zu at most", head->name,
-                        (unsigned long long)first_byte, head->bytes);
+                        (unsigned long long)*first_byte, head->bytes);
     }
     struct literal in = {.start = (const char *)head->data,
                          .at = (const char *)head->data + start,
-                         .end = (const char *)head->data + first_byte};
-    struct npy_header header = {0};
-    if (!take_npy_header(&in, &header)) {
+                         .end = (const char *)head->data + *first_byte};
+    if (!take_npy_header(&in, header)) {
         return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: the .npy header is wrong at byte %zu",
                         head->name, (size_t)(in.at - in.start));
     }
+    return BSW_OK;
+}
+
+static enum bsw_status parse_npy(const struct head *head, enum bsw_vector_type type,
+                                 struct bsw_vector_layout *out)
+{
+    struct npy_header header = {0};
+    uint64_t first_byte = 0;
+    (void)type;
+    BSW_TRY(read_npy_header(head, &header, &first_byte));
     return npy_shape(head, &header, first_byte, out);
+}
+
+int bsw_npy_array_find(const void *data, size_t bytes, const char *const *types,
+                       struct bsw_npy_array *out)
+{
+    const struct head head = {"", data, bytes, bytes, NULL};
+    struct npy_header header = {0};
+    uint64_t total = 0;
+    if (read_npy_header(&head, &header, &out->first_byte) != BSW_OK) return 0;
+    if (header.num_axes != 2 || header.is_fortran) return 0;
+    memcpy(out->shape, header.shape, sizeof out->shape);
+    for (out->type = 0; types[out->type]; out->type++) {
+        if (is_npy_type(&header, types[out->type])) break;
+    }
+    return types[out->type] && out->shape[0] > 0 && out->shape[1] > 0 &&
+           total_bytes(out->shape[0], out->shape[1], (size_t)(types[out->type][1] - '0'),
+                       out->first_byte, &total) &&
+           total == bytes;
 }
 
 static enum bsw_status (*const parsers[BSW_NUM_FORMS])(const struct head *head,

@@ -59,6 +59,15 @@ enum bsw_status bsw_vector_layout_parse_any(const char *name, const void *head, 
                                             uint64_t file_bytes, struct bsw_vector_layout *out,
                                             struct bsw_error *err);
 
+// A .npy file in memory that is a matrix in C order, of numbers of one of `types`, "i4", "f4", up
+// to NULL. 0: it is not.
+struct bsw_npy_array {
+    unsigned type; // which of them
+    uint64_t shape[2], first_byte;
+};
+int bsw_npy_array_find(const void *data, size_t bytes, const char *const *types,
+                       struct bsw_npy_array *out);
+
 // An open file of vectors.
 struct bsw_vector_file {
     int fd;

@@ -17,7 +17,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("queries", settings.queries, .value_name = "FILE", .is_required = 1,
            .help = "query vectors"),
     OPTION("out", settings.out, .value_name = "FILE", .is_required = 1,
-           .help = "ground truth (big-ann's layout)"),
+           .help = "ground truth (big-ann's layout, or .npz for NumPy)"),
     OPTION("metric", settings.metric, .choices = BSW_METRIC_NAMES, .help = BSW_METRIC_HELP),
     OPTION("k", settings.k, .value_name = "K", .default_text = "10", .min = 1,
            .max = BSW_TRUTH_MAX_K,

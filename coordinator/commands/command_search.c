@@ -264,7 +264,7 @@ static const struct bsw_option option_rows[] = {
            .help = "index made by encode"),
     OPTION("queries", run.queries, .value_name = "FILE", .is_required = 1, .help = "query vectors"),
     OPTION("out", result.path, .value_name = "FILE", .is_required = 1,
-           .help = "result file (big-ann's layout); FILE.json too"),
+           .help = "result file (big-ann's layout, or .npz for NumPy); FILE.json too"),
     BSW_OPTION_GROUP(struct search_options, search, bsw_search_option_group),
     OPTION("query-rows", run.query_rows, .value_name = "A:B", .help = "only these queries"),
     OPTION("warmup", run.warmup, .value_name = "N", .default_text = "0", .max = 1000,

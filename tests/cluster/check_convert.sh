@@ -80,6 +80,15 @@ check_neighbours() {
     facts truth >truth.facts && facts joined >joined.facts
     same_bytes truth.facts joined.facts
     check "no run of its own" test "$(grep -c '"run"' truth.json joined.json | tr '\n' ' ')" = "truth.json:1 joined.json:0 "
+    convert truth truth.npz
+    convert truth.npz joined --force
+    same_bytes truth joined
+    check "a ground truth for NumPy" "$program" groundtruth --base base.u8bin --queries query.u8bin --metric l2 --k 12 \
+        --out direct.npz --quiet
+    same_bytes truth.npz direct.npz
+    check "is read" "$program" eval --results direct.npz --groundtruth truth
+    refuse 2 'no.npy: a result is two arrays, which .npz holds' groundtruth --base base.u8bin --queries query.u8bin \
+        --metric l2 --k 12 --out no.npy
     convert truth ids.ivecs
     convert ids.ivecs ids.ibin
     same_bytes ids.ibin split.neighbors.ibin
@@ -109,6 +118,8 @@ base = np.load("a.npy").astype(np.int64)
 np.save("wide.npy", np.asfortranarray(base.astype(float)))
 np.save("columns.npy", np.asfortranarray(base.astype(np.uint8)))
 query = np.fromfile("query.u8bin", np.uint8, offset=8).reshape(n, 24).astype(np.int64)
+with np.load("truth.npz") as arrays:
+    assert (arrays["ids"] == ids).all() and (arrays["values"] == values).all()
 assert (((base[ids] - query[:, None]) ** 2).sum(2) == values).all()
 PYTHON
     check "numpy reads a result" python3 read.py
