@@ -60,8 +60,9 @@ printf '%s rows of 256 dims, %s queries, cosine, one thread of %s:\n\n' "$first"
     "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
 table real
 for dims in 384 768 1536; do
-    swept "made$dims" --base "synth:count=$rows,dims=$dims,spectrum=$spectrum,seed=1" \
-        --queries "synth:count=1000,dims=$dims,spectrum=$spectrum,seed=2" --codec saq:1:4,xfbq:1:2,pq:8
+    [[ -e made$dims.fbin ]] || "$program" synth --count "$rows" --dims "$dims" --spectrum "$spectrum" --out "made$dims.fbin" \
+        --queries 500 --queries-out "asked$dims.fbin" --quiet
+    swept "made$dims" --base "made$dims.fbin" --queries "asked$dims.fbin" --codec saq:1:4,8
     printf '\n%s generated rows of %s dims:\n\n' "$rows" "$dims"
     table "made$dims"
 done

@@ -56,6 +56,7 @@ for command in "${commands[@]}"; do
 done
 for command in memory kernels cluster tune; do fits "bench $command" "$program" bench "$command" --help; done
 if [[ -x $emulated ]]; then fits "bench device" "$emulated" bench device --help; fi
+fits run_peers.sh env COLUMNS=100 "$2/bench/peers/run_peers.sh" --help # which installs nothing
 for script in build demo install run test; do fits "$script.sh" "$scripts/$script.sh" --help; done
 
 # What pages name is there, and what is there is named.

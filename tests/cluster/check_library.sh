@@ -92,7 +92,7 @@ cp "$source/tests/library/small_program.c" "$folder/reader/program.c"
 cp "$source/tests/library/small_program.c" "$folder/reader/project/program.c"
 stand_in "$folder/reader/deploy/build.sh" 'test "$*" = --program'
 shown_in "$source/docs/library.md" Installing >"$folder/reader/lines"
-sed '/^find_package/,$d' "$folder/reader/lines" >"$folder/reader/commands"
+sed '/^find_package/,/^target_link/d' "$folder/reader/lines" >"$folder/reader/commands"
 {
     printf 'cmake_minimum_required(VERSION 3.20)\nproject(reader LANGUAGES C)\nadd_executable(program program.c)\n'
     sed -n '/^find_package/,/^target_link/p' "$folder/reader/lines"
@@ -100,7 +100,9 @@ sed '/^find_package/,$d' "$folder/reader/lines" >"$folder/reader/commands"
 reader() { # COMMAND...
     (cd "$folder/reader" && env -u PKG_CONFIG_PATH -u LD_LIBRARY_PATH HOME="$folder/reader/home" "$@")
 }
-check "lines of docs/library.md" reader bash -euo pipefail -c '. ./commands; ./a.out "$@"' reader "$base" "$queries" idx
+check "lines of docs/library.md" reader bash -euo pipefail -c '. ./commands; ./a.out "$@"; ./with_static "$@"2' reader \
+    "$base" "$queries" idx
+check "with_static has it inside" test "$(readelf -d "$folder/reader/with_static" | grep -c libbitsweep)" = 0
 # shellcheck disable=SC2016
 check "its lines for CMake" reader bash -euo pipefail -c 'cmake -S project -B made -DCMAKE_PREFIX_PATH="$HOME/.local" &&
     cmake --build made && made/program "$@"' reader "$base" "$queries" idx_cmake
