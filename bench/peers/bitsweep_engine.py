@@ -64,6 +64,8 @@ def list_series(is_integer: bool) -> list[Series]:
 class BitsweepEngine:
     """Encodes and searches with the program that the task names."""
 
+    name = "bitsweep"
+
     def __init__(self, task: Task) -> None:
         self.task = task
         self.encoded: dict[tuple[str, ...], tuple[dict[str, Any], float, Path]] = {}

@@ -69,6 +69,10 @@ static const struct bsw_option option_rows[] = {
     OPTION("probe-ratio", sweep.axes[BSW_SWEEP_PROBE_RATIO], .value_name = "R,...",
            .default_text = "0",
            .help = "indexes with lists: as for search, not for ip; 0: no such limit"),
+    OPTION("recall", sweep.axes[BSW_SWEEP_RECALL], .value_name = "X,...", .default_text = "0",
+           .help =
+               "indexes with lists: settings from their tables of recalls, which are made then, as "
+               "search --recall has them; 0: not so"),
     OPTION("plan", sweep.plan, .value_name = "FILE",
            .help = "more than one grid: a line each, such as codec=saq bits=2,3 oversample=5; what "
                    "a line leaves out is as the options above say"),

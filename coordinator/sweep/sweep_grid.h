@@ -27,6 +27,7 @@ enum bsw_sweep_axis_kind {
     BSW_SWEEP_EXTRA_DISTANCE, // of histogram selection alone
     BSW_SWEEP_PROBE,          // of indexes with lists alone, as the next; 0: all lists
     BSW_SWEEP_PROBE_RATIO,    // 0: not asked
+    BSW_SWEEP_RECALL,         // 0: not asked; in place of the two before
     BSW_SWEEP_TABLE,          // of product codes alone, as the next
     BSW_SWEEP_ENTRIES,
     BSW_SWEEP_RADIUS_SCALE, // of entries within a radius alone, as the next
@@ -57,7 +58,7 @@ enum bsw_status bsw_sweep_grid_set(struct bsw_sweep_grid *grid, enum bsw_sweep_a
 
 struct bsw_sweep_point {
     const char *codec, *select; // static
-    double bits, oversample, probe_ratio;
+    double bits, oversample, probe_ratio, recall;
     uint32_t parts, lists, probe, query_bits;
     uint64_t k, candidates, extra_distance;
     enum bsw_table_choice table;
@@ -93,13 +94,16 @@ struct bsw_sweep_points {
 // A point that several grids have is there once. An axis that a codec or a selection does not know
 // counts as one value: rbe has the query bits of its model (7 where one is learned), raw 8 bits, 8
 // query bits and oversampling 1, extra distance is 0 but for histogram, subspaces but for product
-// codes, probe and ratio but for an index with lists. Lists "auto" are as many as encode makes of
-// the rows. bsw_sweep_points_deinit frees, after an error too. An axis without values, too many
-// points, and probe or ratio where no grid has lists, are BSW_ERROR_USAGE.
+// codes, probe, ratio and recall but for an index with lists, of which recall stands alone. Lists
+// "auto" are as many as encode makes of the rows. bsw_sweep_points_deinit frees, after an error
+// too. An axis without values, too many points, and probe or ratio where no grid has lists, are
+// BSW_ERROR_USAGE.
 enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_t num_grids,
                                        const struct bsw_sweep_limits *limits,
                                        struct bsw_sweep_points *out, struct bsw_error *err);
 void bsw_sweep_points_deinit(struct bsw_sweep_points *points);
+// Takes a point out again, as one left out for a reason that only its index tells.
+void bsw_sweep_points_skip(struct bsw_sweep_points *points, size_t place, const char *reason);
 
 // ---- plans --------------------------------------------------------------------------------------
 

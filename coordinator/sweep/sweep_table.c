@@ -34,6 +34,7 @@ const struct bsw_sweep_column bsw_sweep_columns[] = {
     {"probe", 0, 1, "lists that a query looks at, at most; 0: not said"},
     {"probe_ratio", -1, 1,
      "squared distance of a list, in units of the 16th's, at most; 0: not said"},
+    {"recall_asked", -1, 1, "recall that the index's table was asked for; 0: not said"},
     {"lists_a_query", 1, 1, "lists that a query looked at, on average"},
     {"rows_a_query", 0, 1, "rows that a query looked at, on average"},
     {"entries_share", 4, 1, "pq: entries within their radius, of all in tables that were made"},
