@@ -122,11 +122,12 @@ struct bsw_memory_forecast {
 struct bsw_scan_counts {
     uint64_t num_samples, num_segments, num_overflows; // segments scanned, tries that overflowed
     uint64_t num_waits;                                // of the host for scans
-    uint64_t num_shorts;   // groups of queries scanned again: a limit by rank was too high
-    uint64_t num_launches; // kernels since all codes were there
-    uint64_t num_hits;     // items that lists had in scans with limits by rank
-    uint64_t num_graphs;   // groups of queries whose launches were one graph
-    uint64_t copied_bytes; // of codes, block by block
+    uint64_t num_shorts;    // groups of queries scanned again: a limit by rank was too high
+    uint64_t num_gpu_lists; // groups of queries whose lists and work items the device made
+    uint64_t num_launches;  // kernels since all codes were there
+    uint64_t num_hits;      // items that lists had in scans with limits by rank
+    uint64_t num_graphs;    // groups of queries whose launches were one graph
+    uint64_t copied_bytes;  // of codes, block by block
     uint64_t raw_bytes, gathered_bytes;    // raw rows that it has; those sent to it for refinement
     uint64_t num_allocations;              // since all shards were loaded
     char graph_note[BSW_GRAPH_NOTE_BYTES]; // why it launches no graphs any more; "" if it could

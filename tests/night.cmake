@@ -11,7 +11,8 @@ set(night_tests
   kernelcheck_avx512
   # Emulated kernels: all rows, orders and the race detector; device_check_small, device_check_race, *_random.
   device_check_random device_check_ascending device_check_descending
-  test_device_shard test_device_items test_device_shard_race test_device_items_race check_device_race
+  test_device_shard test_device_items test_device_shard_race test_device_items_race test_device_gpu_items_race
+  check_device_race
   # Searches on emulated devices; check_device and check_device_merge, and the units of shard/device.
   check_device_lists check_device_exact check_device_pq check_device_raw check_device_selective check_device_graphs check_device_tuning check_link
   check_gpu_check

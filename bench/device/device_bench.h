@@ -106,6 +106,7 @@ struct device_bench_shape {
     enum bsw_scan_number row;        // of DEVICE_BENCH_ROW
     uint64_t most_rows;              // 0: as many as there are
     uint32_t list_bundles;           // of each list; 0: there are none
+    int has_gpu_lists;               // the device makes work items, whatever its tuning says
     uint32_t probe;                  // lists that a query looks at; 0: all queries at all
     uint32_t table_bits;             // of a part of product codes, which the layout's bits are
     enum bsw_table_type table;       // of their queries

@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/codes/metric.h"
+#include "shard/device/device_gpu_items.h"
 
 #define CENTROID_SEED 0x9000u
 #define VECTOR_SEED   0x9001u
@@ -33,6 +34,7 @@ static enum bsw_status make_items(struct lists_bench *lists, struct bsw_error *e
                                          .span = {&shard, 1},
                                          .queries = {&lists->queries.batch, 0, lists->num_queries},
                                          .choice = &lists->choice,
+                                         .coarse = &lists->coarse,
                                          .keep = lists->shape->keep,
                                          .workspace = &lists->workspace,
                                          .kept = &lists->kept.spans[0]};
@@ -138,7 +140,8 @@ static enum bsw_status open_coarse(struct lists_bench *lists, struct bsw_error *
     const struct bsw_device_coarse_needs needs = {.num_lists = num_lists,
                                                   .dims = dims,
                                                   .max_queries = lists->num_queries,
-                                                  .probe = lists->probe};
+                                                  .probe = lists->probe,
+                                                  .stays = lists->shape->has_gpu_lists};
     BSW_TRY(bsw_coarse_search_open(manifest, &probe, NULL, settings->common.level,
                                    (int)settings->common.threads, &lists->coarse_search, err));
     BSW_TRY(bsw_device_free_bytes(lists->bench->device, &free_bytes, err));
@@ -148,6 +151,8 @@ static enum bsw_status open_coarse(struct lists_bench *lists, struct bsw_error *
 
 static enum bsw_status open_engine(struct lists_bench *lists, struct bsw_error *err)
 {
+    lists->tuning = *bsw_device_tuning_current();
+    lists->tuning.has_gpu_lists = (uint32_t)lists->shape->has_gpu_lists;
     static const struct bsw_shard_range span = {0, 1};
     struct device_bench *bench = lists->bench;
     const struct bsw_list_order *order = &lists->host.order;
@@ -164,7 +169,8 @@ static enum bsw_status open_engine(struct lists_bench *lists, struct bsw_error *
                                            .query_bits = lists->shape->query_bits,
                                            .max_queries = lists->num_queries,
                                            .keep = lists->shape->keep,
-                                           .probe = lists->probe};
+                                           .probe = lists->probe,
+                                           .tuning = &lists->tuning};
     const struct bsw_device_kept_needs kept = {.shapes = shape,
                                                .spans = &span,
                                                .num_spans = 1,
@@ -179,6 +185,7 @@ static enum bsw_status open_engine(struct lists_bench *lists, struct bsw_error *
     lists->shard.host = &lists->host;
     lists->shard.resident = device_bench_codes_first(bench, order->num_rows, 1);
     lists->shard.num_bundles = lists->host.num_bundles;
+    BSW_TRY(bsw_device_list_shape_load(&lists->engine, 0, &lists->shard, err));
     return bsw_device_wait(bench->device, BSW_QUEUE_COPY, "rows", err);
 }
 
@@ -229,6 +236,7 @@ static void close_lists(struct lists_bench *lists)
     bsw_device *device = lists->bench->device;
     bsw_device_scan_end(&lists->engine, NULL, NULL, NULL);
     bsw_device_free(device, &lists->shard.rows);
+    bsw_free(&lists->shard.longest);
     bsw_device_free(device, &lists->memory);
     bsw_device_engine_close(&lists->engine);
     bsw_device_kept_close(&lists->kept);
@@ -290,11 +298,13 @@ static void report(struct lists_bench *lists, const char *name, struct phase_sec
         record.times = device_bench_times_of(seconds->phase[i], seconds->count);
         device_bench_report(lists->bench, &record);
     }
-    bsw_bench_report_note(&lists->bench->report,
-                          "%s: %u of %u lists a query, %zu candidates refined; coarse step on the "
-                          "%s",
-                          name, lists->probe, lists->host.order.num_lists, lists->num_survivors,
-                          lists->coarse.device ? "device" : "host");
+    bsw_bench_report_note(
+        &lists->bench->report,
+        "%s: %u of %u lists a query, %zu candidates refined; coarse step on the "
+        "%s%s",
+        name, lists->probe, lists->host.order.num_lists, lists->num_survivors,
+        lists->coarse.device ? "device" : "host",
+        lists->coarse.placed && lists->coarse.refused == 0 ? ", which makes work items" : "");
 }
 
 enum bsw_status device_bench_lists(struct device_bench *bench, const struct device_bench_case *c,

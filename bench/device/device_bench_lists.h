@@ -5,6 +5,7 @@
 
 #include "bench/device/device_bench.h"
 #include "kernels/device_exact/device_exact.h"
+#include "kernels/device_scan/device_tuning.h"
 #include "shard/device/device_coarse.h"
 #include "shard/device/device_kept.h"
 #include "shard/device/device_shard.h"
@@ -19,6 +20,7 @@ struct lists_bench {
     struct bsw_coarse_search *coarse_search;
     struct bsw_device_coarse coarse;
     struct bsw_list_choice choice;
+    struct bsw_device_tuning tuning; // the device's, but for who makes items
     struct bsw_device_engine engine;
     struct bsw_device_kept kept;
     struct bsw_scan_workspace workspace;

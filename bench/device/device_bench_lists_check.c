@@ -118,6 +118,7 @@ static enum bsw_status check_query(const struct lists_bench *lists, uint32_t que
 
 enum bsw_status device_bench_lists_check(struct lists_bench *lists, struct bsw_error *err)
 {
+    BSW_TRY(bsw_list_choice_complete(&lists->choice, &lists->choice, err));
     BSW_TRY(check_query(lists, 0, err));
     BSW_TRY(check_query(lists, lists->num_queries - 1, err));
     const struct device_bench_values values = {&lists->raw_rows, &lists->raw_queries,

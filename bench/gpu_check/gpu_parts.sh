@@ -18,7 +18,7 @@ reported=(bench bench_lists bench_codes bench_rbegir bench_rest graphs library r
 # Cases of `bench device` that a step runs: all of them are in one.
 declare -A bench_cases=(
     [bench]="agree*,planes-*,matrix-*,kernels-*,batches"
-    [bench_lists]="lists-10k,lists-1k,lists-1,select-*,hits-*"
+    [bench_lists]="lists-10k,lists-1k,lists-1,gpu-lists-10k,gpu-lists-1k,select-*,hits-*"
     [bench_codes]="saq-*,table-*,progressive"
     [bench_rbegir]="rbegir*"
     [bench_rest]="lists-mma-*,lists-hopper-*,short-*,stream-*,encode-*,refine,exact-*,raw-*")

@@ -128,6 +128,7 @@ static void tell_device(struct bsw_facts *facts, const struct bsw_device_report 
     bsw_fact_integer(facts, "segments", d->counts.num_segments, NULL);
     bsw_fact_integer(facts, "overflows", d->counts.num_overflows, NULL);
     bsw_fact_integer(facts, "shorts", d->counts.num_shorts, NULL);
+    bsw_fact_integer(facts, "gpu_lists", d->counts.num_gpu_lists, NULL);
     bsw_fact_integer(facts, "hits", d->counts.num_hits, NULL);
     bsw_fact_integer(facts, "launches", d->counts.num_launches, NULL);
     bsw_fact_integer(facts, "waits", d->counts.num_waits, NULL);

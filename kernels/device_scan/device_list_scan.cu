@@ -58,11 +58,10 @@ struct list_block {
     template <class SHAPE>
     __device__ static __forceinline__ list_block make(const list_arguments &a, void *rest)
     {
-        const uint4 four = __ldg(reinterpret_cast<const uint4 *>(a.work.items + blockIdx.x));
-        return {{four.x, four.y, four.z, four.w},
-                static_cast<list_slot *>(rest),
-                four.x,
-                four.x + four.y};
+        if (blockIdx.x >= count_items(a.work)) return {{}, nullptr, 0, 0};
+        const bsw_device_list_item item = load_item(a.work, blockIdx.x);
+        return {item, static_cast<list_slot *>(rest), item.first_bundle,
+                item.first_bundle + item.num_bundles};
     }
 
     __device__ __forceinline__ uint32_t number(const list_arguments &a, uint32_t i) const
@@ -150,10 +149,12 @@ template <class SHAPE>
 __global__ void __launch_bounds__(few::tuning.threads, SHAPE::least_blocks < 2 ? 1 : 2)
     scan_few_items(const __grid_constant__ list_arguments a)
 {
-    const uint4 four = __ldg(reinterpret_cast<const uint4 *>(a.work.items + blockIdx.x));
-    const few::item own = {a.scan, a.work, {four.x, four.y, four.z, four.w}};
-    few::scan_documents<SHAPE>(
-        a.scan, own, {four.x + threadIdx.x / 32, four.x + four.y, few::tuning.threads / warp_rows});
+    if (blockIdx.x >= count_items(a.work)) return;
+    const few::item own = {a.scan, a.work, load_item(a.work, blockIdx.x)};
+    const bsw_device_list_item &at = own.its;
+    few::scan_documents<SHAPE>(a.scan, own,
+                               {at.first_bundle + threadIdx.x / 32,
+                                at.first_bundle + at.num_bundles, few::tuning.threads / warp_rows});
 }
 
 template <int QUERIES>

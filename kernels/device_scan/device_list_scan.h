@@ -29,17 +29,20 @@ struct bsw_device_list_work {
     const uint32_t *rows;    // [num_bundles * 32]: of each place that a mask has
     uint64_t num_bundles;    // of all items together: which kernel takes them may depend on it, no
                              // result does
+    // How many items there are, where the host does not know (kernels/gpu_lists): what is above
+    // num_items does not count, and a launch is as wide as num_items. NULL: num_items.
+    const uint32_t *count;
 };
 
 // Slots that an item of each shape of tile has at most: one block has them all, and from the second
 // shape on needs room and time for as many.
-static inline uint32_t bsw_device_list_tile_slots(uint32_t tile)
+BSW_HOST_DEVICE uint32_t bsw_device_list_tile_slots(uint32_t tile)
 {
     return tile == 0 ? 8 : tile == 1 ? 16 : tile == 2 ? 64 : 256;
 }
 
 // The smallest that holds them.
-static inline uint32_t bsw_device_list_tile(uint32_t num_slots)
+BSW_HOST_DEVICE uint32_t bsw_device_list_tile(uint32_t num_slots)
 {
     uint32_t tile = 0;
     while (tile + 1 < BSW_LIST_TILES && bsw_device_list_tile_slots(tile) < num_slots) tile++;

@@ -59,7 +59,7 @@ __device__ __forceinline__ void fetch_next(const list_arguments &a, const hopper
 {
 #pragma unroll 1
     while (ahead.first >= ahead.own.last) {
-        if (ahead.item >= a.work.num_items) return;
+        if (ahead.item >= count_items(a.work)) return;
         ahead.own = work_of_warp(a, shared, work_of_item(load_item(a.work, ahead.item)));
         ahead.first = ahead.own.first;
         ahead.item += gridDim.x;
@@ -76,7 +76,7 @@ __device__ __forceinline__ void produce_items(const list_arguments &a, const hop
     for (uint32_t i = 0; i < a.hopper.num_slots; i++) fetch_next<KIND>(a, shared, ahead, i);
     ring_place at = {0, 0}, slot = {0, 0};
 #pragma unroll 1
-    for (uint32_t i = blockIdx.x; i < a.work.num_items; i += gridDim.x) {
+    for (uint32_t i = blockIdx.x; i < count_items(a.work); i += gridDim.x) {
         const block_work work = work_of_item(load_item(a.work, i));
         const warp_work own = work_of_warp(a, shared, work);
         row_caps caps = {0, 0};
@@ -148,7 +148,7 @@ __device__ __forceinline__ void consume_items(const list_arguments &a, const hop
     warp_item *own = found->items + threadIdx.x / 32;
     ring_place at = {0, 0};
     const item_slots slots = {a.work};
-    if (blockIdx.x >= a.work.num_items) return;
+    if (blockIdx.x >= count_items(a.work)) return;
     begin_queue(shared);
     find_item(a, blockIdx.x, own);
 #pragma unroll 1
@@ -158,7 +158,7 @@ __device__ __forceinline__ void consume_items(const list_arguments &a, const hop
         if (own->work.num_tiles > 0)
             consume_tiles<SHAPE, KIND>(a.hopper, shared, queries, slots, own->work, at);
         const uint32_t next = own->number + gridDim.x;
-        if (next >= a.work.num_items) break;
+        if (next >= count_items(a.work)) break;
         find_item(a, next, own);
     }
     end_queue(shared, finish_of<KIND>(a.hopper.scan, slots));

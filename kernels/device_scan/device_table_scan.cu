@@ -6,6 +6,7 @@
 #include "kernels/current_device.cuh"
 #include "kernels/device_scan/device_key.cuh"
 #include "kernels/device_scan/device_table_scan.h"
+#include "kernels/device_scan/list_work.cuh"
 #include "kernels/device_scan/table_numbers.cuh"
 #include "kernels/device_scan/table_selection.cuh"
 #include "kernels/select/key_shift.h"
@@ -57,13 +58,13 @@ __device__ __forceinline__ block_work work_of(const table_arguments &a)
         out.end = a.num_bundles - out.first < a.chunk ? a.num_bundles : out.first + a.chunk;
         return out;
     }
-    const uint4 four = __ldg(reinterpret_cast<const uint4 *>(a.work.items + place));
-    out.item = {four.x, four.y, four.z, four.w};
-    out.first = four.x;
-    out.end = four.x + four.y;
-    if (a.tables.centroids && four.y > 0)
+    if (place >= count_items(a.work)) return out;
+    out.item = load_item(a.work, place);
+    out.first = out.item.first_bundle;
+    out.end = out.first + out.item.num_bundles;
+    if (a.tables.centroids && out.item.num_bundles > 0)
         out.centroid = a.tables.centroids +
-                       static_cast<size_t>(__ldg(a.tables.lists + four.x)) * a.tables.stride;
+                       static_cast<size_t>(__ldg(a.tables.lists + out.first)) * a.tables.stride;
     return out;
 }
 
@@ -433,7 +434,6 @@ uint32_t groups_of(uint32_t num_queries, uint32_t queries)
 DEVICE_POINTERS(bsw_device_selection, a.limits, a.nothing, a.counts)
 DEVICE_POINTERS(bsw_device_tables, a.entries, a.norms, a.queries, a.types, a.centroids, a.lists,
                 a.selection)
-DEVICE_POINTERS(bsw_device_list_work, a.items, a.queries, a.additions, a.rows)
 DEVICE_POINTERS(bsw::table_arguments, a.codes, a.tables, a.lists, a.work)
 
 extern "C" int bsw_device_table_scan(const struct bsw_device_codes *codes,

@@ -64,6 +64,8 @@ struct bsw_device_tuning {
     uint32_t few_lists[BSW_FEW_LIST_TILES];
     enum bsw_device_list_kernel list_kernel;
     uint32_t hopper_list_bundles[BSW_LIST_TILES];
+    // Lists of queries and work items are made on the device (kernels/gpu_lists), where that goes.
+    uint32_t has_gpu_lists;
     // Codes of so many padded dimensions are scanned progressively unasked; UINT32_MAX: none.
     uint32_t progressive_from_dims;
     uint32_t has_graphs; // launches of a batch are one graph unasked (shard/device/device_graph.h)

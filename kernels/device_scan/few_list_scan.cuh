@@ -7,8 +7,8 @@
 #ifndef BITSWEEP_KERNELS_FEW_LIST_SCAN_CUH
 #define BITSWEEP_KERNELS_FEW_LIST_SCAN_CUH
 
-#include "kernels/device_scan/device_list_scan.h"
 #include "kernels/device_scan/device_unpack.cuh"
+#include "kernels/device_scan/list_work.cuh"
 #include "kernels/device_scan/matrix_keys.cuh"
 #include "kernels/select/key_shift.h"
 
@@ -164,8 +164,8 @@ __global__ void __launch_bounds__(few_tuning.threads, few_tuning.least_blocks)
     DYNAMIC_SHARED(unsigned char, shared);
     few_query *few = reinterpret_cast<few_query *>(shared);
     uint4 *components = reinterpret_cast<uint4 *>(shared + few_query_bytes);
-    const uint4 four = __ldg(reinterpret_cast<const uint4 *>(a.work.items + blockIdx.x));
-    const bsw_device_list_item item = {four.x, four.y, four.z, four.w};
+    if (blockIdx.x >= count_items(a.work)) return;
+    const bsw_device_list_item item = load_item(a.work, blockIdx.x);
     load_few_queries<KIND>(a.scan, a.work, item, few, components);
     __syncthreads();
 #pragma unroll 1

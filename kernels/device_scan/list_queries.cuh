@@ -13,9 +13,9 @@
 #ifndef BITSWEEP_KERNELS_LIST_QUERIES_CUH
 #define BITSWEEP_KERNELS_LIST_QUERIES_CUH
 
-#include "kernels/device_scan/device_list_scan.h"
 #include "kernels/device_scan/dot_bound.cuh"
 #include "kernels/device_scan/key_terms.cuh"
+#include "kernels/device_scan/list_work.cuh"
 #include "kernels/select/key_shift.h"
 
 namespace bsw
@@ -31,13 +31,6 @@ struct __align__(16) list_query
     int most_sum;      // of integer keys
     query_bound bound; // of any_float keys
 };
-
-__device__ __forceinline__ bsw_device_list_item load_item(const bsw_device_list_work &work,
-                                                          uint32_t i)
-{
-    const uint4 four = __ldg(reinterpret_cast<const uint4 *>(work.items + i));
-    return {four.x, four.y, four.z, four.w};
-}
 
 // What keys are at least before the addition, NaN where no row passes.
 __device__ __forceinline__ float least_key(const list_query &query)
@@ -145,7 +138,5 @@ inline scan_arguments make_list_arguments(const bsw_device_codes &codes,
 }
 
 } // namespace bsw
-
-DEVICE_POINTERS(bsw_device_list_work, a.items, a.queries, a.additions, a.rows)
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/base/memory.h"
+#include "kernels/device_scan/device_tuning.h"
 #include "shard/codecs/codec.h"
 #include "shard/device/device_coarse.h"
 #include "shard/device/device_graph.h"
@@ -68,6 +69,20 @@ static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
         .selection = settings->selection};
 }
 
+// As shard_service.c opens its coarse step.
+static int has_additions(const struct bsw_manifest *manifest)
+{
+    return manifest->lists.is_residual && manifest->codec->table->center(manifest) != NULL;
+}
+
+// That device makes lists and work items, or one that is not known.
+static int has_gpu_lists(const struct bsw_backend_needs *needs)
+{
+    const struct bsw_device_tuning *tuning =
+        needs->settings->device ? bsw_device_tuning_current() : bsw_device_tuning_find(0, 0);
+    return tuning->has_gpu_lists != 0;
+}
+
 static struct bsw_device_coarse_needs coarse_needs(const struct bsw_backend_needs *needs)
 {
     const struct bsw_search_settings *settings = needs->settings;
@@ -79,7 +94,9 @@ static struct bsw_device_coarse_needs coarse_needs(const struct bsw_backend_need
     return (struct bsw_device_coarse_needs){.num_lists = num_lists,
                                             .dims = bsw_manifest_row_dims(needs->manifest),
                                             .max_queries = settings->batch,
-                                            .probe = is_of_use ? probe : 0};
+                                            .probe = is_of_use ? probe : 0,
+                                            .stays = has_gpu_lists(needs),
+                                            .has_additions = has_additions(needs->manifest)};
 }
 
 // What refinement on a device wants; 0: there is none.
@@ -167,7 +184,7 @@ static enum bsw_status forecast(const struct bsw_backend_needs *needs, size_t fr
     out->code_bytes = plan.code_bytes;
     out->query_bytes = plan.queries.bytes;
     out->block_bytes = 2 * plan.block_bytes;
-    out->list_bytes = plan.list_bytes;
+    out->list_bytes = plan.list_bytes + plan.gpu_lists.bytes;
     out->book_bytes = plan.book.bytes;
     out->streamed_bytes = plan.streamed_bytes;
     out->group_queries = plan.group_queries;
@@ -297,6 +314,7 @@ static struct bsw_device_task task_of(struct device_state *state, const struct b
                                     .span = {state->shards + job->first, job->num_shards},
                                     .queries = job->queries,
                                     .choice = job->choice,
+                                    .coarse = &state->coarse,
                                     .scan_dims = job->scan_dims,
                                     .limits = job->limits,
                                     .keep = job->keep,

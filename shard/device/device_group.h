@@ -38,6 +38,7 @@ struct bsw_device_item_run {
     size_t room_bundles;          // of one query that are sure to have room in its list
     size_t seen_bundles;          // of all lists, by all queries
     int has_additions;
+    int is_on_device;                              // the device makes the items
     int is_stepwise;                               // what lists hold by now the host has seen
     int is_ahead;                                  // segments are queued that nobody waited for
     const struct bsw_device_list_segment *segment; // under way

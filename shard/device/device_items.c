@@ -13,6 +13,8 @@
 // room for what one item finds, so that half of the items is one item in the end, which fits. A
 // nearest list that is longer than that room is taken in parts, with a cut after each.
 //
+// Items of a choice are the host's, or those of the device itself (device_gpu_items.h).
+//
 // Without a choice every query looks at all lists: step by step, each of which has about as many
 // bundles as all before it. Lists whose codes are not on the device come in blocks
 // (device_list_blocks.h), each once for a group of queries, after those that are there.
@@ -21,33 +23,15 @@
 #include "common/base/memory.h"
 #include "common/device/device_phase.h"
 #include "kernels/gpu_select/gpu_select.h"
-#include "shard/device/device_group.h"
+#include "shard/device/device_coarse.h"
+#include "shard/device/device_gpu_items.h"
+#include "shard/device/device_item_scan.h"
 
-#define FEW_LISTS  8 // of a query, which hold most of what it finds
 #define NO_BUNDLES ((size_t)UINT32_MAX)
 // Segments on their way at once (device_lists.c).
 #define MOST_AHEAD 64
-// Items have so many bundles at least where each makes tables first.
-#define TABLE_ITEM ((size_t)32)
 
 // ---- launches ----
-
-static int launch_tables(const struct bsw_device_group *group,
-                         const struct bsw_device_list_work *work, uint32_t tile,
-                         const struct bsw_device_lists *lists)
-{
-    bsw_stream stream = bsw_device_stream(group->engine->device, BSW_QUEUE_SCAN);
-    struct bsw_device_tables tables = group->tables.tables;
-    int code = 0;
-    tables.lists = group->items.bundle_lists;
-    tables.centroids = group->items.centroids;
-    for (int t = bsw_device_next_type(&group->tables, 0); t < BSW_NUM_TABLE_TYPES && !code;
-         t = bsw_device_next_type(&group->tables, t + 1)) {
-        tables.type = (enum bsw_table_type)t;
-        code = bsw_device_table_list_scan(&group->items.codes, work, tile, &tables, lists, stream);
-    }
-    return code;
-}
 
 // Items [first, last) of the tables, which are of one tile.
 static enum bsw_status launch(struct bsw_device_group *group, size_t first, size_t last,
@@ -55,20 +39,14 @@ static enum bsw_status launch(struct bsw_device_group *group, size_t first, size
                               struct bsw_error *err)
 {
     const struct bsw_device_item_run *items = &group->items;
-    bsw_device *device = group->engine->device;
     struct bsw_device_list_work work = items->work;
     if (first >= last) return BSW_OK;
     work.items += first;
     work.num_items = (uint32_t)(last - first);
     work.num_bundles = 0;
-    if (!items->has_additions) work.additions = NULL;
     for (size_t i = first; i < last; i++) work.num_bundles += items->table.items[i].num_bundles;
     group->scanned += work.num_bundles;
-    int code = group->engine->plan.product
-                   ? launch_tables(group, &work, tile, lists)
-                   : bsw_device_list_scan(&items->codes, &work, tile, &group->queries, lists,
-                                          bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "scan", err);
+    return bsw_device_items_launch(group, &work, tile, lists, err);
 }
 
 // Scans items of the segment under way; items of a part count from its first.
@@ -228,7 +206,7 @@ static struct bsw_device_list_cut cut_of(const struct bsw_device_group *group,
                                          const struct bsw_device_list_range *range, int has_limits)
 {
     size_t room = group->items.room_bundles, item = bsw_device_list_item_bundles(range, room);
-    while (group->engine->plan.product && item < TABLE_ITEM && 2 * item <= room) item *= 2;
+    while (group->engine->plan.product && item < BSW_TABLE_ITEM && 2 * item <= room) item *= 2;
     return (struct bsw_device_list_cut){item, has_limits ? NO_BUNDLES : room / item * item};
 }
 
@@ -329,7 +307,7 @@ static enum bsw_status scan_streamed(struct bsw_device_group *group, struct bsw_
 // tables hold all of them.
 static enum bsw_status begin_chosen(struct bsw_device_group *group, struct bsw_error *err)
 {
-    static const size_t ends[] = {1, FEW_LISTS, SIZE_MAX};
+    static const size_t ends[] = {1, BSW_FEW_LISTS, SIZE_MAX};
     struct bsw_device_item_run *items = &group->items;
     for (size_t step = 0, from = 0; step < 3 && from < items->choice.most; from = ends[step++]) {
         struct bsw_device_list_range range;
@@ -403,28 +381,55 @@ static int are_counts(const struct bsw_device_group *group)
     return selection && bsw_selection_counts(&selection->settings);
 }
 
+// The group's part of the choice, made by now.
+static enum bsw_status take_choice(struct bsw_device_group *group, struct bsw_error *err)
+{
+    size_t first = group->first_query - group->task.queries.first_query;
+    struct bsw_list_choice all;
+    BSW_TRY(bsw_list_choice_complete(group->task.choice, &all, err));
+    group->items.choice = (struct bsw_list_choice){
+        .num_queries = group->num_queries,
+        .most = all.most,
+        .lists = all.lists + first * all.most,
+        .counts = all.counts + first,
+        .additions = all.additions ? all.additions + first * all.most : NULL};
+    return BSW_OK;
+}
+
 static enum bsw_status begin(struct bsw_device_group *group, struct bsw_error *err)
 {
     const struct bsw_list_choice *all = group->task.choice;
     struct bsw_device_item_run *items = &group->items;
     items->choice = (struct bsw_list_choice){.num_queries = 0};
-    if (all) {
-        size_t first = group->first_query - group->task.queries.first_query;
-        items->choice = (struct bsw_list_choice){
-            group->num_queries, all->most, all->lists + first * all->most, all->counts + first,
-            all->additions ? all->additions + first * all->most : NULL};
-    }
     bsw_device_list_table_clear(&items->table);
     items->is_stepwise = items->is_ahead = 0;
     items->seen_bundles = 0;
-    items->has_additions = items->choice.additions && !are_counts(group);
+    items->has_additions = all && bsw_list_choice_has_additions(all) && !are_counts(group);
     group->run.lists.is_unordered = 1;
     BSW_TRY(bsw_device_group_send(group, err));
-    return all ? begin_chosen(group, err) : BSW_OK;
+    BSW_TRY(bsw_device_gpu_items_begin(group, err));
+    if (!all || items->is_on_device) return BSW_OK;
+    BSW_TRY(take_choice(group, err));
+    return begin_chosen(group, err);
+}
+
+// What the device made was of no use: as if it had not.
+static enum bsw_status begin_by_host(struct bsw_device_group *group, struct bsw_error *err)
+{
+    group->items.is_stepwise = group->run.num_overflows > 0;
+    BSW_TRY(take_choice(group, err));
+    BSW_TRY(bsw_device_group_begin_again(group, err));
+    return begin_chosen(group, err);
 }
 
 static enum bsw_status end(struct bsw_device_group *group, struct bsw_error *err)
 {
+    int is_whole = 0;
+    if (group->items.is_on_device) {
+        BSW_TRY(bsw_device_gpu_items_end(group, &is_whole, err));
+        if (is_whole) return BSW_OK;
+        BSW_TRY(begin_by_host(group, err));
+    }
     if (!group->task.choice) BSW_TRY(scan_all(group, err));
     return group->items.resident_lists == group->items.order->num_lists ? end_ahead(group, err)
                                                                         : scan_streamed(group, err);

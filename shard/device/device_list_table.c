@@ -51,11 +51,17 @@ static size_t bundles_of(const struct bsw_list_order *order, uint32_t list)
 
 size_t bsw_device_list_item_bundles(const struct bsw_device_list_range *range, size_t most)
 {
-    size_t work = 0, bundles = LEAST_BUNDLES, widest = bsw_device_list_tile_slots(MOST_TILE);
+    size_t work = 0, widest = bsw_device_list_tile_slots(MOST_TILE);
     for (size_t i = 0; i < range->num; i++) {
         size_t queries = bsw_list_group_slots(range->groups, range->lists[i]).num;
         work += bundles_of(range->order, range->lists[i]) * ((queries + widest - 1) / widest);
     }
+    return bsw_device_list_item_bundles_of(work, most);
+}
+
+size_t bsw_device_list_item_bundles_of(size_t work, size_t most)
+{
+    size_t bundles = LEAST_BUNDLES;
     while (bundles < MOST_BUNDLES && work / bundles > WANTED_ITEMS) bundles *= 2;
     while (bundles > most && bundles > 1) bundles /= 2;
     return bundles;

@@ -55,6 +55,8 @@ struct bsw_device_list_cut {
 // Bundles of an item: so many that there are some thousand items, if there is work for them; at
 // most `most`, and then a power of two.
 size_t bsw_device_list_item_bundles(const struct bsw_device_list_range *range, size_t most);
+// The same where all items together have `work` bundles.
+size_t bsw_device_list_item_bundles_of(size_t work, size_t most);
 
 // Where in the items of some lists a table has got to; {0}: at the beginning.
 struct bsw_device_list_place {

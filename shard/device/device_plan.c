@@ -5,6 +5,7 @@
 #include "kernels/device_scan/device_list_scan.h"
 #include "kernels/device_scan/device_tuning.h"
 #include "kernels/gpu_bytes/gpu_bytes.h"
+#include "kernels/gpu_lists/gpu_lists.h"
 #include "kernels/gpu_select/gpu_select.h"
 #include "shard/codecs/product_codes.h"
 
@@ -25,6 +26,8 @@
 #define MOST_SLOTS ((size_t)1 << 21)
 #define MOST_WORK  ((size_t)1 << 16)
 #define LEAST_WORK ((size_t)256)
+// Where a device makes items there is room for as many as there may be at most (2 MiB).
+#define MOST_GPU_WORK ((size_t)1 << 17)
 // Each of the two blocks takes no more than this part of what is left for codes.
 #define BLOCK_PART 8
 
@@ -189,12 +192,16 @@ static enum bsw_status choose_capacity(const struct bsw_device_needs *needs, siz
     return BSW_OK;
 }
 
+static const struct bsw_device_tuning *tuning_of(const struct bsw_device_needs *needs)
+{
+    return needs->tuning ? needs->tuning : bsw_device_tuning_find(0, 0);
+}
+
 // Longer lists for a whole batch, where `left` bytes are left for it.
 static void lengthen_lists(const struct bsw_device_needs *needs, size_t most_rows, size_t left,
                            size_t free_bytes, struct bsw_device_plan *plan)
 {
-    const struct bsw_device_tuning *tuning =
-        needs->tuning ? needs->tuning : bsw_device_tuning_find(0, 0);
+    const struct bsw_device_tuning *tuning = tuning_of(needs);
     size_t low = plan->capacity, high = tuning->all_list_items / needs->max_queries;
     size_t bytes = free_bytes / LONG_LISTS_PART < left ? free_bytes / LONG_LISTS_PART : left;
     if (needs->capacity > 0 || plan->group_queries < needs->max_queries) return;
@@ -311,8 +318,23 @@ static enum bsw_status share_memory(const struct bsw_device_needs *needs, size_t
     return fits ? BSW_OK : plan_blocks(needs, free_bytes, all_bytes, most_bundles, plan, err);
 }
 
+static void plan_gpu_lists(const struct bsw_device_needs *needs, struct bsw_device_plan *plan)
+{
+    struct bsw_device_gpu_lists_layout *at = &plan->gpu_lists;
+    size_t lists = needs->shapes[0].num_lists;
+    plan->list_items = MOST_GPU_WORK;
+    at->next_slots = place(BSW_LIST_STEPS * lists * sizeof(uint32_t), &at->bytes);
+    at->num_items = place(BSW_LIST_COUNTERS * sizeof(uint32_t), &at->bytes);
+    at->totals = place(sizeof(struct bsw_device_list_totals), &at->bytes);
+    at->shapes = at->bytes;
+    place((lists + 1) * sizeof(uint32_t), &at->shape_bytes);
+    at->shape_rows = place(lists * sizeof(uint32_t), &at->shape_bytes);
+    at->bytes += needs->num_shards * at->shape_bytes;
+}
+
 // Room for a batch, or for some of it at least.
-static void plan_tables(const struct bsw_device_needs *needs, struct bsw_device_plan *plan)
+static void plan_tables(const struct bsw_device_needs *needs, int has_gpu_lists,
+                        struct bsw_device_plan *plan)
 {
     struct bsw_device_tables_layout tables;
     size_t lists = needs->probe > 0 ? needs->probe : 1, most = 0;
@@ -328,6 +350,7 @@ static void plan_tables(const struct bsw_device_needs *needs, struct bsw_device_
     if (least < LEAST_WORK) least = LEAST_WORK;
     plan->list_items = most < MOST_WORK ? most : MOST_WORK;
     if (plan->list_items < least) plan->list_items = least;
+    if (has_gpu_lists) plan_gpu_lists(needs, plan);
     bsw_device_tables_layout_make(plan->list_items, plan->list_slots, &tables);
     plan->list_bytes = tables.bytes;
 }
@@ -347,15 +370,16 @@ static void plan_book(const struct bsw_device_needs *needs, struct bsw_device_pl
     book->centroids = place(centroids, &book->bytes);
 }
 
-enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
-                                     struct bsw_device_plan *out, struct bsw_error *err)
+static enum bsw_status make_plan(const struct bsw_device_needs *needs, size_t free_bytes,
+                                 int has_gpu_lists, struct bsw_device_plan *out,
+                                 struct bsw_error *err)
 {
     *out = (struct bsw_device_plan){.query_bits = needs->query_bits};
     if (needs->num_shards == 0) return BSW_OK;
     out->has_lists = needs->shapes[0].num_lists > 0;
-    if (out->has_lists) plan_tables(needs, out);
+    if (out->has_lists) plan_tables(needs, has_gpu_lists, out);
     plan_book(needs, out);
-    size_t before = out->list_bytes + out->book.bytes;
+    size_t before = out->list_bytes + out->gpu_lists.bytes + out->book.bytes;
     free_bytes -= free_bytes < before ? free_bytes : before;
     out->layout = needs->shapes[0].layout;
     out->has_affine = needs->shapes[0].has_affine;
@@ -372,10 +396,25 @@ enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_
     return status;
 }
 
+// A device makes work items itself where the tuning says so and all codes fit beside what that
+// takes.
+enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
+                                     struct bsw_device_plan *out, struct bsw_error *err)
+{
+    struct bsw_error unsaid;
+    int wants = needs->num_shards > 0 && needs->shapes[0].num_lists > 0 && needs->probe > 0 &&
+                tuning_of(needs)->has_gpu_lists;
+    if (wants && make_plan(needs, free_bytes, 1, out, &unsaid) == BSW_OK) {
+        if (out->block_bundles == 0) return BSW_OK;
+        bsw_device_plan_deinit(out);
+    }
+    return make_plan(needs, free_bytes, 0, out, err);
+}
+
 size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan)
 {
     return plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes + plan->list_bytes +
-           plan->book.bytes;
+           plan->gpu_lists.bytes + plan->book.bytes;
 }
 
 void bsw_device_plan_deinit(struct bsw_device_plan *plan)

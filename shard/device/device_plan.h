@@ -19,7 +19,9 @@
 // An index with lists has the row of each place beside its codes; fewer queries are taken at a time
 // if all codes then fit, as blocks cost more where queries look at a part of them. A block has
 // lists that queries look at (device_list_blocks.h). Beside all that lie tables of work items
-// (device_list_scan.h), for a batch or a part of one.
+// (device_list_scan.h), for a batch or a part of one. Where the device makes these itself there is
+// room for as many as there may be, and sizes of lists beside it, unless codes would come in blocks
+// then.
 //
 // With queues (device_row_queues.h) a list has room for what it keeps and what some blocks' queues
 // keep, one block's at least, and slots for these lie beside it.
@@ -85,6 +87,13 @@ enum bsw_device_keys {
     BSW_DEVICE_KEYS_WHOLE    // an offset: codes are bytes (kernels/gpu_bytes)
 };
 
+// Where lies what a device needs to make work items itself (device_gpu_items.h).
+struct bsw_device_gpu_lists_layout {
+    size_t next_slots, num_items, totals;
+    size_t shapes, shape_rows, shape_bytes; // of shard 0; rows: in a shape; from one to the next
+    size_t bytes;                           // 0: it does not
+};
+
 struct bsw_device_plan {
     struct bsw_code_layout layout;
     enum bsw_device_keys keys;
@@ -101,8 +110,9 @@ struct bsw_device_plan {
     struct bsw_device_queries_layout queries;
     size_t code_bytes; // of all shards on the device, with the rows of their places
     int has_lists;
-    size_t list_slots, list_items;           // of the tables of work items; 0 without lists
-    size_t list_bytes;                       // of the tables
+    size_t list_slots, list_items; // of the tables of work items; 0 without lists
+    size_t list_bytes;             // of the tables
+    struct bsw_device_gpu_lists_layout gpu_lists;
     const struct bsw_product_codes *product; // borrowed; NULL: no tables
     uint32_t num_centroids;
     struct bsw_selection_settings selection;

@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/device/device_phase.h"
 #include "kernels/device_scan/device_tuning.h"
+#include "shard/device/device_gpu_items.h"
 #include "shard/device/device_graph.h"
 #include "shard/device/device_readback.h"
 #include "shard/device/device_self_check.h"
@@ -46,6 +48,12 @@ static enum bsw_status allocate_engine(struct bsw_device_engine *engine,
         BSW_TRY(bsw_device_allocate(device, plan->list_bytes, "work items", &engine->tables, err));
         BSW_TRY(bsw_device_allocate_host(device, plan->list_bytes, "work items",
                                          &engine->table_staging, err));
+    }
+    if (plan->gpu_lists.bytes > 0) {
+        BSW_TRY(
+            bsw_device_allocate(device, plan->gpu_lists.bytes, "lists", &engine->gpu_lists, err));
+        BSW_TRY(bsw_device_allocate_host(device, sizeof *engine->list_totals, "counts",
+                                         &engine->list_totals, err));
     }
     for (int i = 0; i < 2 && plan->block_bundles > 0; i++)
         BSW_TRY(bsw_device_allocate(device, plan->block_bytes, "block", &engine->blocks[i], err));
@@ -91,6 +99,7 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     bsw_device_graphs_close(engine);
     bsw_device_free(engine->device, &engine->queries);
     bsw_device_free(engine->device, &engine->tables);
+    bsw_device_free(engine->device, &engine->gpu_lists);
     bsw_device_free(engine->device, &engine->book);
     for (int i = 0; i < 2; i++) bsw_device_free(engine->device, &engine->blocks[i]);
     bsw_device_free_host(engine->device, &engine->staging);
@@ -99,6 +108,7 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     bsw_device_free_host(engine->device, &engine->answers);
     bsw_device_free_host(engine->device, &engine->survivors);
     bsw_device_free_host(engine->device, &engine->entry_counts);
+    bsw_device_free_host(engine->device, &engine->list_totals);
     bsw_device_free_host(engine->device, &engine->readback);
     bsw_device_blocks_close(&engine->transfer);
     bsw_device_plan_deinit(&engine->plan);
@@ -250,6 +260,7 @@ enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t i
     size_t bundles = engine->plan.resident_bundles[index];
     *out = (struct bsw_device_shard){.host = host, .num_bundles = host->num_bundles};
     enum bsw_status status = load_resident(engine, bundles, out, err);
+    if (status == BSW_OK) status = bsw_device_list_shape_load(engine, index, out, err);
     if (status == BSW_OK && !engine->is_checked && bundles > 0) {
         engine->is_checked = 1;
         status = bsw_device_self_check(engine, out, err);
@@ -275,6 +286,7 @@ void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device
     bsw_device_free(engine->device, &shard->memory);
     bsw_device_free(engine->device, &shard->rows);
     bsw_device_free(engine->device, &shard->lists);
+    bsw_free(&shard->longest);
 }
 
 // ---- parts ----

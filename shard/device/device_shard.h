@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/device/device_blocks.h"
+#include "kernels/gpu_lists/gpu_lists.h"
 #include "shard/device/device_kept.h"
 #include "shard/device/device_lists.h"
 #include "shard/device/device_plan.h"
@@ -23,12 +24,13 @@
 struct bsw_device_engine {
     bsw_device *device; // borrowed
     struct bsw_device_plan plan;
-    struct bsw_device_buffer queries, blocks[2], tables, book;
-    unsigned char *staging;            // host: what is uploaded for a group, as in plan.queries
-    unsigned char *table_staging;      // host: work items on their way, as in tables
-    uint32_t *list_counts;             // host: of group_queries, as downloaded
-    uint64_t *answers;                 // host: [group_queries][keep], likewise; NULL: too many
-    uint64_t *survivors;               // host: one number, as downloaded; NULL without a stage
+    struct bsw_device_buffer queries, blocks[2], tables, gpu_lists, book;
+    unsigned char *staging;       // host: what is uploaded for a group, as in plan.queries
+    unsigned char *table_staging; // host: work items on their way, as in tables
+    uint32_t *list_counts;        // host: of group_queries, as downloaded
+    uint64_t *answers;            // host: [group_queries][keep], likewise; NULL: too many
+    uint64_t *survivors;          // host: one number, as downloaded; NULL without a stage
+    struct bsw_device_list_totals *list_totals; // host: likewise; NULL: items are the host's
     uint64_t *entry_counts;            // host: two, likewise; NULL without a selection of entries
     unsigned char *readback;           // host: device_readback.h
     struct bsw_device_blocks transfer; // codes and lists on their way
@@ -53,6 +55,8 @@ struct bsw_device_shard {
     struct bsw_device_buffer lists;   // uint32_t of each bundle, for tables of lists
     struct bsw_device_codes resident; // bundles [0, resident.num_bundles)
     size_t num_bundles;
+    struct bsw_device_list_shape shape; // on the device, where the engine's plan has gpu_lists
+    uint64_t *longest;                  // then: bundles of the n longest lists; owned
     struct bsw_device_pinned
         pinned[BSW_MAX_SEGMENTS + 4]; // arrays of host whose copies go at full speed
     size_t num_pinned;
@@ -97,6 +101,7 @@ struct bsw_device_span {
 // What is scanned of a span: the codes of all its rows, in segments (device_whole.c), or work items
 // of lists (device_items.c), for a span of one shard with lists.
 struct bsw_device_maker;
+struct bsw_device_coarse;
 extern const struct bsw_device_maker bsw_device_whole, bsw_device_items;
 
 // A scan; all that it points to is borrowed until it has ended.
@@ -105,6 +110,7 @@ struct bsw_device_task {
     struct bsw_device_span span;
     struct bsw_query_range queries;
     const struct bsw_list_choice *choice; // of items; NULL: all queries look at all lists
+    struct bsw_device_coarse *coarse;     // which makes a choice that was put off, or NULL
     uint32_t scan_dims;                   // of items: as struct bsw_probe_settings has them
     const uint32_t *limits;               // [queries]; NULL: none
     size_t keep;

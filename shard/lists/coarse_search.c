@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "shard/lists/coarse_search.h"
+#include "shard/lists/coarse_search_parts.h"
 
 #include <math.h>
-#include <omp.h>
 #include <string.h>
 
-#include "common/base/clock.h"
 #include "common/codes/code_layout.h"
 #include "common/codes/half.h"
 #include "common/codes/metric.h"
@@ -18,43 +16,7 @@
 #define CENTROID_BITS BSW_COARSE_CODE_BITS
 #define MOST_CODE     BSW_COARSE_MOST_CODE
 #define MOST_QUERY    BSW_COARSE_MOST_QUERY
-#define LEAST_KEY     -3.4e38f // of those that lists have
-#define BLOCK_QUERIES 24       // at a time: their keys stay in the second cache
-#define SOME_LISTS    48       // are sorted as soon as the best of them are chosen
-
-struct bsw_coarse_search {
-    struct bsw_probe_settings settings;
-    enum bsw_metric metric;
-    const struct bsw_coarse_scan_table *scan;
-    const struct bsw_select_table *select;
-    const struct bsw_encode_table *encode;
-    const struct bsw_merge_table *merge;
-    int num_threads;
-    size_t dims, padded_dims, num_lists, num_bundles;
-    float step;
-    uint64_t most_square; // bsw_coarse_square of a list at most
-    double narrow;        // a query's length in components up to which dots are BSW_COARSE_NARROW
-    float *mean;          // [dims]: m; 0 where it is not taken from queries
-    uint8_t *bytes;       // as matrix_scan takes them
-    uint16_t *scales;
-    float *biases;
-    struct bsw_buffer scratch; // of all threads
-    const float *center;       // of residuals, or NULL: then
-    float *centred;            // [lists][dims]: centroids less that
-    struct bsw_buffer lists, counts, additions;
-    // bsw_coarse_search_offload; components, constants, scales and norms of a call, and what was
-    // found
-    bsw_coarse_finder find;
-    void *finder;
-    size_t most_kept;
-    struct bsw_buffer coded, found;
-    double seconds;
-};
-
-static int is_l2(const struct bsw_coarse_search *search)
-{
-    return search->metric == BSW_METRIC_L2;
-}
+#define SOME_LISTS    48 // are sorted as soon as the best of them are chosen
 
 // ---- centroids ----
 
@@ -97,8 +59,8 @@ static void put_centroid(struct bsw_coarse_search *search, size_t list, const fl
         norm[d % BSW_SUM_LANES] = fmaf(x, x, norm[d % BSW_SUM_LANES]);
     }
     if (square > search->most_square) search->most_square = square;
-    search->scales[list] = bsw_half_nearest(is_l2(search) ? 2.0 : 1.0);
-    search->biases[list] = is_l2(search) ? 0.0f - bsw_tree_sum_float(norm) : 0.0f;
+    search->scales[list] = bsw_half_nearest(bsw_coarse_is_l2(search) ? 2.0 : 1.0);
+    search->biases[list] = bsw_coarse_is_l2(search) ? 0.0f - bsw_tree_sum_float(norm) : 0.0f;
 }
 
 uint64_t bsw_coarse_search_bytes(const struct bsw_manifest *manifest)
@@ -170,7 +132,7 @@ enum bsw_status bsw_coarse_search_open(const struct bsw_manifest *manifest,
     // Components are rounded.
     search->narrow = (BSW_COARSE_NARROW - 1) / sqrt(fmax((double)search->most_square, 1)) -
                      0.5 * sqrt((double)dims);
-    if (!is_l2(search)) memset(search->mean, 0, dims * sizeof(float));
+    if (!bsw_coarse_is_l2(search)) memset(search->mean, 0, dims * sizeof(float));
     *out = search;
     return BSW_OK;
 }
@@ -199,31 +161,18 @@ double bsw_coarse_search_seconds(const struct bsw_coarse_search *search)
 
 // ---- queries ----
 
-// Queries that a thread has under way.
-struct coarse_block {
-    const struct bsw_coarse_search *search;
-    size_t num_queries;
-    int8_t *components; // [BLOCK_QUERIES][padded_dims]
-    int32_t *constants;
-    float *scales;
-    double *norms;          // |q - m|^2
-    float *centred;         // [BLOCK_QUERIES][dims]: q - m
-    float *keys;            // [BLOCK_QUERIES][places of all bundles]
-    uint64_t *items, *room; // [places]: lists as rows of candidates
-};
-
 // Parts of a thread's scratch; at NULL: counts the bytes alone.
-static size_t divide_scratch(const struct bsw_coarse_search *search, unsigned char *at,
-                             struct coarse_block *out)
+size_t bsw_coarse_divide(const struct bsw_coarse_search *search, unsigned char *at,
+                         struct bsw_coarse_block *out)
 {
     size_t places = search->num_bundles * BSW_BUNDLE_ROWS;
     const struct bsw_memory_part parts[] = {
-        {&out->components, BLOCK_QUERIES * search->padded_dims},
-        {&out->constants, BLOCK_QUERIES * sizeof(int32_t)},
-        {&out->scales, BLOCK_QUERIES * sizeof(float)},
-        {&out->norms, BLOCK_QUERIES * sizeof(double)},
-        {&out->centred, BLOCK_QUERIES * search->dims * sizeof(float)},
-        {&out->keys, BLOCK_QUERIES * places * sizeof(float)},
+        {&out->components, BSW_COARSE_BLOCK_QUERIES * search->padded_dims},
+        {&out->constants, BSW_COARSE_BLOCK_QUERIES * sizeof(int32_t)},
+        {&out->scales, BSW_COARSE_BLOCK_QUERIES * sizeof(float)},
+        {&out->norms, BSW_COARSE_BLOCK_QUERIES * sizeof(double)},
+        {&out->centred, BSW_COARSE_BLOCK_QUERIES * search->dims * sizeof(float)},
+        {&out->keys, BSW_COARSE_BLOCK_QUERIES * places * sizeof(float)},
         {&out->items, (places + 1) * sizeof(uint64_t)},
         {&out->room, places * sizeof(uint64_t)}};
     return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
@@ -236,7 +185,7 @@ static inline float round_to_integer(float x)
 }
 
 // Less the mean; returns the largest component.
-static float centre_query(struct coarse_block *block, size_t q, const float *vector)
+static float centre_query(struct bsw_coarse_block *block, size_t q, const float *vector)
 {
     const struct bsw_coarse_search *search = block->search;
     float *centred = block->centred + q * search->dims, most = 0;
@@ -249,7 +198,7 @@ static float centre_query(struct coarse_block *block, size_t q, const float *vec
 
 // What components are multiplied by: as few bits less as let dots have BSW_COARSE_NARROW, where
 // that costs no more than one.
-static float find_factor(const struct coarse_block *block, size_t q, float most)
+static float find_factor(const struct bsw_coarse_block *block, size_t q, float most)
 {
     if (!(most > 0)) return 0;
     float widest = MOST_QUERY / most,
@@ -257,7 +206,7 @@ static float find_factor(const struct coarse_block *block, size_t q, float most)
     return narrow < widest && narrow >= 0.5f * widest ? narrow : widest;
 }
 
-static void put_query(struct coarse_block *block, size_t q, float most)
+static void put_query(struct bsw_coarse_block *block, size_t q, float most)
 {
     const struct bsw_coarse_search *search = block->search;
     const float *centred = block->centred + q * search->dims;
@@ -274,10 +223,10 @@ static void put_query(struct coarse_block *block, size_t q, float most)
     block->scales[q] = factor > 0 ? search->step / factor : 0;
 }
 
-static void put_queries(struct coarse_block *block, const float *vectors)
+void bsw_coarse_put_queries(struct bsw_coarse_block *block, const float *vectors)
 {
     const struct bsw_coarse_search *search = block->search;
-    float most[BLOCK_QUERIES];
+    float most[BSW_COARSE_BLOCK_QUERIES];
     for (size_t q = 0; q < block->num_queries; q++)
         most[q] = centre_query(block, q, vectors + q * search->dims);
     search->encode->squared_norms(block->centred, block->num_queries, search->dims, block->norms);
@@ -290,28 +239,30 @@ static void put_queries(struct coarse_block *block, const float *vectors)
 // ---- what is near ----
 
 // Squared distance of a list with this key, as far as keys say; at least 0.
-static float distance_of(const struct coarse_block *block, size_t q, float key)
+static float distance_of(const struct bsw_coarse_block *block, size_t q, float key)
 {
-    float distance = is_l2(block->search) ? (float)block->norms[q] - key : 2.0f - 2.0f * key;
+    float distance =
+        bsw_coarse_is_l2(block->search) ? (float)block->norms[q] - key : 2.0f - 2.0f * key;
     return distance > 0 ? distance : 0;
 }
 
 // The least key within the ratio, where the yardstick's list has this one.
-static float ratio_limit(const struct coarse_block *block, size_t q, float yardstick)
+float bsw_coarse_ratio_limit(const struct bsw_coarse_block *block, size_t q, float yardstick)
 {
     float most = (float)block->search->settings.ratio * distance_of(block, q, yardstick);
-    return (is_l2(block->search) ? (float)block->norms[q] - most : 1.0f - 0.5f * most) + 0.0f;
+    return (bsw_coarse_is_l2(block->search) ? (float)block->norms[q] - most : 1.0f - 0.5f * most) +
+           0.0f;
 }
 
 // The key of the `rank`-th of num items, which are in order.
-static float key_at(const uint64_t *items, size_t num, size_t rank)
+float bsw_coarse_key_at(const uint64_t *items, size_t num, size_t rank)
 {
     return bsw_score_to_float(bsw_candidate_score(items[(rank < num ? rank : num) - 1]));
 }
 
 // The nearest lists whose keys reach the limit, in order, at most `most`; returns how many.
-static size_t nearest(struct coarse_block *block, const float *keys, size_t num_keys, float limit,
-                      size_t most)
+static size_t nearest(struct bsw_coarse_block *block, const float *keys, size_t num_keys,
+                      float limit, size_t most)
 {
     const struct bsw_coarse_search *search = block->search;
     size_t count = search->scan->pick(keys, num_keys, limit, block->items);
@@ -321,26 +272,26 @@ static size_t nearest(struct coarse_block *block, const float *keys, size_t num_
     return count < most ? count : most;
 }
 
-// A key that at least `rank` lists reach, as high as the lanes' maxima tell: LEAST_KEY if nothing
-// is known.
-static float reached_by(struct coarse_block *block, const float *keys, size_t rank)
+// A key that at least `rank` lists reach, as high as the lanes' maxima tell: BSW_COARSE_LEAST_KEY
+// if nothing is known.
+static float reached_by(struct bsw_coarse_block *block, const float *keys, size_t rank)
 {
     _Alignas(BSW_ALIGNMENT_BYTES) float most[BSW_COARSE_LANES];
-    if (rank > BSW_COARSE_LANES) return LEAST_KEY;
+    if (rank > BSW_COARSE_LANES) return BSW_COARSE_LEAST_KEY;
     block->search->scan->maxima(keys, block->search->num_lists, most);
-    size_t count = nearest(block, most, BSW_COARSE_LANES, LEAST_KEY, rank);
-    return count < rank ? LEAST_KEY : key_at(block->items, count, rank);
+    size_t count = nearest(block, most, BSW_COARSE_LANES, BSW_COARSE_LEAST_KEY, rank);
+    return count < rank ? BSW_COARSE_LEAST_KEY : bsw_coarse_key_at(block->items, count, rank);
 }
 
 // The lists whose keys reach the limit, at most as many as are asked for, of which block->items has
 // the nearest `rank` in order already: the others behind them, in the order of their numbers.
-static size_t within(struct coarse_block *block, const float *keys, float limit, size_t rank)
+static size_t within(struct bsw_coarse_block *block, const float *keys, float limit, size_t rank)
 {
     const struct bsw_coarse_search *search = block->search;
     uint64_t first[BSW_COARSE_RANK], *items = block->items, last = items[rank - 1];
     size_t num = 0, count = rank;
-    if (key_at(items, rank, rank) < limit) {
-        for (; num < rank && key_at(items, rank, num + 1) >= limit; num++) continue;
+    if (bsw_coarse_key_at(items, rank, rank) < limit) {
+        for (; num < rank && bsw_coarse_key_at(items, rank, num + 1) >= limit; num++) continue;
         return num;
     }
     memcpy(first, items, rank * sizeof *first);
@@ -356,23 +307,21 @@ static size_t within(struct coarse_block *block, const float *keys, float limit,
 }
 
 // The lists of a query, the nearest first, into block->items.
-static size_t choose(struct coarse_block *block, size_t q, const float *keys)
+static size_t choose(struct bsw_coarse_block *block, size_t q, const float *keys)
 {
     const struct bsw_coarse_search *search = block->search;
     size_t probe = search->settings.probe, rank = probe < BSW_COARSE_RANK ? probe : BSW_COARSE_RANK;
     if (search->settings.ratio == 0)
         return nearest(block, keys, search->num_lists, reached_by(block, keys, probe), probe);
     size_t count = nearest(block, keys, search->num_lists, reached_by(block, keys, rank), rank);
-    float limit = ratio_limit(block, q, key_at(block->items, count, rank));
+    float limit = bsw_coarse_ratio_limit(block, q, bsw_coarse_key_at(block->items, count, rank));
     // The nearest list whatever the limit: a ratio may be below 1.
-    limit = fminf(limit, key_at(block->items, count, 1));
+    limit = fminf(limit, bsw_coarse_key_at(block->items, count, 1));
     return count < rank ? nearest(block, keys, search->num_lists, limit, probe)
                         : within(block, keys, limit, rank);
 }
 
-// What keys of residuals lack: of a query, as given, and lists. room: [dims].
-static void add_products(const struct bsw_coarse_search *search, const float *vector,
-                         const uint32_t *lists, size_t num, float *room, float *out)
+void bsw_coarse_residual(const struct bsw_coarse_search *search, const float *vector, float *out)
 {
     float factor = 1;
     double norm;
@@ -382,9 +331,16 @@ static void add_products(const struct bsw_coarse_search *search, const float *ve
         search->encode->squared_norms(vector, 1, search->dims, &norm);
         factor = (float)(1.0 / sqrt(norm));
     }
-    for (size_t d = 0; d < search->dims; d++) room[d] = vector[d] * factor - search->center[d];
+    for (size_t d = 0; d < search->dims; d++) out[d] = vector[d] * factor - search->center[d];
+}
+
+// What keys of residuals lack: of a query, as given, and lists. room: [dims].
+static void add_products(const struct bsw_coarse_search *search, const float *vector,
+                         const uint32_t *lists, size_t num, float *room, float *out)
+{
+    bsw_coarse_residual(search, vector, room);
     search->scan->products(room, search->centred, search->dims, lists, num, out);
-    for (size_t i = 0; i < num && is_l2(search); i++) out[i] *= 2;
+    for (size_t i = 0; i < num && bsw_coarse_is_l2(search); i++) out[i] *= 2;
 }
 
 enum bsw_status bsw_coarse_search_addition(const struct bsw_coarse_search *search,
@@ -400,15 +356,9 @@ enum bsw_status bsw_coarse_search_addition(const struct bsw_coarse_search *searc
     return BSW_OK;
 }
 
-// Where lists of a call go to.
-struct chosen_lists {
-    uint32_t *lists, *counts;
-    float *additions; // or NULL
-};
-
 // Query q of the block, number `at` of the call, looks at the first `count` of block->items.
-static void put_lists(struct coarse_block *block, size_t at, const float *vector,
-                      const uint64_t *items, size_t count, const struct chosen_lists *out)
+void bsw_coarse_put_lists(struct bsw_coarse_block *block, size_t at, const float *vector,
+                          const uint64_t *items, size_t count, const struct bsw_chosen_lists *out)
 {
     const struct bsw_coarse_search *search = block->search;
     size_t first = at * search->settings.probe;
@@ -420,8 +370,8 @@ static void put_lists(struct coarse_block *block, size_t at, const float *vector
 }
 
 // Chooses the lists of queries `at` and following.
-static void run_block(struct coarse_block *block, const float *vectors, size_t at,
-                      const struct chosen_lists *out)
+void bsw_coarse_run_block(struct bsw_coarse_block *block, const float *vectors, size_t at,
+                          const struct bsw_chosen_lists *out)
 {
     const struct bsw_coarse_search *search = block->search;
     size_t places = search->num_bundles * BSW_BUNDLE_ROWS;
@@ -434,160 +384,10 @@ static void run_block(struct coarse_block *block, const float *vectors, size_t a
                                                .components = block->components,
                                                .constants = block->constants,
                                                .scales = block->scales};
-    put_queries(block, vectors);
+    bsw_coarse_put_queries(block, vectors);
     search->scan->keys(&tile, &queries, search->most_square, block->keys, places);
     for (size_t q = 0; q < block->num_queries; q++) {
         size_t count = choose(block, q, block->keys + q * places);
-        put_lists(block, at + q, vectors + q * search->dims, block->items, count, out);
+        bsw_coarse_put_lists(block, at + q, vectors + q * search->dims, block->items, count, out);
     }
-}
-
-// ---- found elsewhere ----
-
-// What a call is offloaded with.
-struct offload {
-    size_t num_queries, keep;
-    struct coarse_block all; // of all queries: what is coded, and their norms
-    uint64_t *items;
-    uint32_t *counts;
-};
-
-struct bsw_coarse_codes bsw_coarse_search_codes(const struct bsw_coarse_search *search)
-{
-    return (struct bsw_coarse_codes){search->padded_dims, search->num_lists, search->bytes,
-                                     search->scales, search->biases};
-}
-
-void bsw_coarse_search_offload(struct bsw_coarse_search *search, bsw_coarse_finder find,
-                               void *context, size_t most_kept)
-{
-    search->find = find;
-    search->finder = context;
-    search->most_kept = most_kept < search->num_lists ? most_kept : search->num_lists;
-}
-
-// Without a ratio all lists that are looked at have to be found.
-static int is_offloaded(const struct bsw_coarse_search *search, size_t num_queries)
-{
-    return search->find && num_queries > 1 && search->most_kept > 0 &&
-           (search->settings.ratio > 0 || search->settings.probe <= search->most_kept);
-}
-
-// As choose, of the best lists; 0: they do not tell.
-static size_t choose_found(const struct coarse_block *all, size_t q, const uint64_t *items,
-                           size_t count, size_t keep)
-{
-    const struct bsw_coarse_search *search = all->search;
-    size_t probe = search->settings.probe, rank = probe < BSW_COARSE_RANK ? probe : BSW_COARSE_RANK,
-           num = 0;
-    int is_whole = keep == search->num_lists;
-    for (; count > 0 && !(key_at(items, count, count) >= LEAST_KEY); is_whole = 1) count--;
-    if (count == 0 || (count < rank && !is_whole)) return 0;
-    float limit = LEAST_KEY;
-    if (search->settings.ratio > 0)
-        limit = fminf(ratio_limit(all, q, key_at(items, count, rank)), key_at(items, count, 1));
-    while (num < count && num < probe && key_at(items, count, num + 1) >= limit) num++;
-    return num < count || num == probe || is_whole ? num : 0;
-}
-
-static enum bsw_status reserve_offload(struct bsw_coarse_search *search, struct offload *out,
-                                       struct bsw_error *err)
-{
-    size_t num = out->num_queries;
-    const struct bsw_memory_part coded[] = {
-        {&out->all.components, num * search->padded_dims},
-        {&out->all.constants, num * sizeof(int32_t)},
-        {&out->all.scales, num * sizeof(float)},
-        {&out->all.norms, num * sizeof(double)},
-        {&out->all.centred, num * search->dims * sizeof(float)}};
-    const struct bsw_memory_part found[] = {{&out->items, num * out->keep * sizeof(uint64_t)},
-                                            {&out->counts, num * sizeof(uint32_t)}};
-    BSW_TRY(bsw_buffer_reserve(&search->coded, bsw_divide_memory(coded, 5, NULL), err));
-    BSW_TRY(bsw_buffer_reserve(&search->found, bsw_divide_memory(found, 2, NULL), err));
-    bsw_divide_memory(coded, 5, search->coded.data);
-    bsw_divide_memory(found, 2, search->found.data);
-    return BSW_OK;
-}
-
-// Queries [first, first + num) of all of them.
-static struct coarse_block part_of(const struct offload *offload, size_t first, size_t num)
-{
-    const struct bsw_coarse_search *search = offload->all.search;
-    struct coarse_block part = offload->all;
-    part.num_queries = num;
-    part.components += first * search->padded_dims;
-    part.constants += first;
-    part.scales += first;
-    part.norms += first;
-    part.centred += first * search->dims;
-    return part;
-}
-
-static enum bsw_status find_lists(struct bsw_coarse_search *search, const float *vectors,
-                                  struct offload *offload, struct bsw_error *err)
-{
-    size_t num_queries = offload->num_queries;
-    BSW_TRY(reserve_offload(search, offload, err));
-#pragma omp parallel for schedule(static) num_threads(search->num_threads)
-    for (size_t first = 0; first < num_queries; first += BLOCK_QUERIES) {
-        size_t left = num_queries - first;
-        struct coarse_block block =
-            part_of(offload, first, left < BLOCK_QUERIES ? left : BLOCK_QUERIES);
-        put_queries(&block, vectors + first * search->dims);
-    }
-    const struct bsw_matrix_queries queries = {.num_queries = num_queries,
-                                               .components = offload->all.components,
-                                               .constants = offload->all.constants,
-                                               .scales = offload->all.scales};
-    return search->find(search->finder, &queries, offload->keep, offload->items, offload->counts,
-                        err);
-}
-
-// The lists of query q, number 0 of a block of its own where keys are made here.
-static void choose_offloaded(const struct offload *offload, size_t q, const float *vector,
-                             struct coarse_block *block, const struct chosen_lists *out)
-{
-    const uint64_t *items = offload->items + q * offload->keep;
-    size_t count = choose_found(&offload->all, q, items, offload->counts[q], offload->keep);
-    block->num_queries = 1;
-    if (count > 0)
-        put_lists(block, q, vector, items, count, out);
-    else
-        run_block(block, vector, q, out);
-}
-
-enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const float *vectors,
-                                      size_t num_queries, struct bsw_list_choice *out,
-                                      struct bsw_error *err)
-{
-    double started = bsw_clock_seconds();
-    struct coarse_block any;
-    size_t most = search->settings.probe, bytes = divide_scratch(search, NULL, &any);
-    BSW_TRY(bsw_buffer_reserve(&search->scratch, (size_t)search->num_threads * bytes, err));
-    BSW_TRY(bsw_buffer_reserve(&search->lists, num_queries * most * sizeof(uint32_t), err));
-    BSW_TRY(bsw_buffer_reserve(&search->counts, num_queries * sizeof(uint32_t), err));
-    if (search->center)
-        BSW_TRY(bsw_buffer_reserve(&search->additions, num_queries * most * sizeof(float), err));
-    const struct chosen_lists lists = {
-        (uint32_t *)(void *)search->lists.data, (uint32_t *)(void *)search->counts.data,
-        search->center ? (float *)(void *)search->additions.data : NULL};
-    struct offload offload = {num_queries, search->most_kept, {.search = search}, NULL, NULL};
-    int is_found = is_offloaded(search, num_queries);
-    if (is_found) BSW_TRY(find_lists(search, vectors, &offload, err));
-#pragma omp parallel for schedule(dynamic) num_threads(search->num_threads)
-    for (size_t first = 0; first < num_queries; first += BLOCK_QUERIES) {
-        size_t left = num_queries - first, num = left < BLOCK_QUERIES ? left : BLOCK_QUERIES;
-        struct coarse_block block = {.search = search, .num_queries = num};
-        divide_scratch(search, search->scratch.data + (size_t)omp_get_thread_num() * bytes, &block);
-        if (!is_found) run_block(&block, vectors + first * search->dims, first, &lists);
-        for (size_t q = first; is_found && q < first + num; q++)
-            choose_offloaded(&offload, q, vectors + q * search->dims, &block, &lists);
-    }
-    *out = (struct bsw_list_choice){.num_queries = num_queries,
-                                    .most = most,
-                                    .lists = lists.lists,
-                                    .counts = lists.counts,
-                                    .additions = lists.additions};
-    search->seconds += bsw_clock_seconds() - started;
-    return BSW_OK;
 }

@@ -27,7 +27,8 @@
 #include "common/base/memory.h"
 #include "common/files/index_manifest.h"
 
-#define BSW_COARSE_RANK 16
+#define BSW_COARSE_RANK      16
+#define BSW_COARSE_LEAST_KEY -3.4e38f // of those that lists have
 
 // What a search looks at.
 struct bsw_probe_settings {
@@ -41,10 +42,14 @@ struct bsw_probe_settings {
 // first, the others in any order.
 struct bsw_list_choice {
     size_t num_queries, most;
-    const uint32_t *lists;
+    const uint32_t *lists; // NULL: it is put off (bsw_coarse_search_defer)
     const uint32_t *counts;
     // What keys of codes of residuals lack, as lists lie; NULL without residuals.
     const float *additions;
+    // Who makes it where it is put off, for which vectors, and its number, which no other has.
+    struct bsw_coarse_search *search;
+    const float *vectors;
+    uint64_t number;
 };
 
 // Memory of its own, but for scratch of threads and batches.
@@ -86,6 +91,37 @@ struct bsw_coarse_codes bsw_coarse_search_codes(const struct bsw_coarse_search *
 // of a query that looks at more, keys are made here.
 void bsw_coarse_search_offload(struct bsw_coarse_search *search, bsw_coarse_finder find,
                                void *context, size_t most_kept);
+
+// From now on a call puts off what `find` would be asked for: who takes the choice makes it on a
+// device by the same rules, or asks for it.
+void bsw_coarse_search_defer(struct bsw_coarse_search *search);
+// The choice, if it was put off made on the host as ever: there until the next call.
+enum bsw_status bsw_list_choice_complete(const struct bsw_list_choice *choice,
+                                         struct bsw_list_choice *out, struct bsw_error *err);
+
+// Also of one that is put off.
+int bsw_list_choice_has_additions(const struct bsw_list_choice *choice);
+
+// How lists are chosen, for who does it elsewhere.
+struct bsw_coarse_rules {
+    size_t dims, most_kept;
+    uint32_t probe, rank; // rank: of the list whose distance is the yardstick
+    float ratio;          // 0: none
+    int is_l2;
+    const float *centred; // [lists][dims], which residuals of queries are multiplied with; or NULL
+};
+struct bsw_coarse_rules bsw_coarse_search_rules(const struct bsw_coarse_search *search);
+
+// Queries as a finder takes them, [num] or [num][dims], memory of the caller's.
+struct bsw_coarse_queries {
+    int8_t *components; // [num][padded_dims]
+    int32_t *constants;
+    float *scales, *norms; // norms: squared, of queries less the mean
+    float *residuals;      // where the rules have centred, else not written
+};
+enum bsw_status bsw_coarse_search_prepare(struct bsw_coarse_search *search, const float *vectors,
+                                          size_t num, const struct bsw_coarse_queries *out,
+                                          struct bsw_error *err);
 
 // vectors [num_queries][dims] as given. *out is there until the next call.
 enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const float *vectors,

@@ -26,7 +26,9 @@ encode() {
     done
 }
 
-# same_everywhere NAME ARGUMENTS: two searches of the many there are, by turns, or three.
+# same_everywhere NAME ARGUMENTS: two searches of the many there are, by turns, or three; of one the device chooses
+# lists and makes work items.
+make_gpu_lists_tuning
 turn=0
 same_everywhere() {
     local name=$1 last=${ranks_axis[1]:-1}
@@ -35,14 +37,14 @@ same_everywhere() {
     case $((turn++ % 3)) in
     0)
         same "$name" 1 1 --batch 7 "$@"
-        same "$name" "$last" 3 --merge ladder "$@"
+        BITSWEEP_TUNING=$gpu_lists same "$name" "$last" 3 --merge ladder "$@"
         ;;
     1)
-        same "$name" 1 3 --batch 1000 --merge gather "$@"
+        BITSWEEP_TUNING=$gpu_lists same "$name" 1 3 --batch 1000 --merge gather "$@"
         same "$name" "$last" 3 --batch 1 "$@"
         ;;
     2)
-        BITSWEEP_EMULATOR_ORDER=random same "$name" 1 3 --batch 2 --overlap on "$@"
+        BITSWEEP_EMULATOR_ORDER=random BITSWEEP_TUNING=$gpu_lists same "$name" 1 3 --batch 2 --overlap on "$@"
         BITSWEEP_EMULATOR_ORDER=descending same "$name" 1 1 "$@"
         ;;
     esac
@@ -75,6 +77,32 @@ search_cpu table --recall 0.9
 cp -r "$folder/table.1" "$folder/table.3"
 same table 1 3 --recall 0.9
 
+# ---- made on the device --------------------------------------------------------------------------
+
+# by_device BATCHES NAME ARGUMENTS: lists and work items of all batches.
+by_device() {
+    local batches=$1 name=$2
+    shift 2
+    search_cpu "$name" "$@"
+    BITSWEEP_TUNING=$gpu_lists same "$name" 1 1 --check-every never --batch $(((9 + batches - 1) / batches)) "$@"
+    check "$name: $batches batches by the device" grep -q "\"gpu_lists\": $batches," "$folder/json"
+    check "$name: a wait for each batch" grep -q "\"waits\": $batches," "$folder/json"
+}
+for name in saq xfbq sq8 l2 ip cosine; do
+    by_device 1 "$name" --probe 9 --refine none
+    check "$name: 15 launches at most, not $(sum_of launches)" test "$(sum_of launches)" -le 15
+done
+by_device 3 l2 --probe 20 --probe-ratio 1.2 --k 50
+by_device 3 cosine --probe 30
+BITSWEEP_EMULATOR_ORDER=random by_device 1 saq --probe 30 --probe-ratio 0.5
+BITSWEEP_EMULATOR_ORDER=descending by_device 2 saq --probe 9 --scan-dims 32 --oversample 9
+# The host's where the tuning does not say so, and of one query.
+search_cpu cosine --probe 30
+same cosine 1 1 --probe 30
+check "by the host" grep -q '"gpu_lists": 0,' "$folder/json"
+BITSWEEP_TUNING=$gpu_lists same cosine 1 1 --probe 30 --batch 1
+check "of one query by the host" grep -q '"gpu_lists": 0,' "$folder/json"
+
 # ---- merged on devices ---------------------------------------------------------------------------
 
 # merged NAME RANKS SHARDS WAY ARGUMENTS: same, merged so on devices; the link is NCCL, or what stands
@@ -105,6 +133,9 @@ if [[ -e $stand_in && ${ranks_axis[-1]} -gt 1 ]]; then
     check "the link" grep -q '"link": "nccl"' "$folder/json"
 fi
 merged l2 4 3 gather --probe 7 --merge gather --overlap on --batch 2
+BITSWEEP_TUNING=$gpu_lists merged l2 2 3 exchange --probe 7 --batch 4
+BITSWEEP_TUNING=$gpu_lists merged l2 1 3 gather --probe 7 --batch 3 --overlap on
+check "items by the device, for each batch and shard" grep -q '"gpu_lists": 9,' "$folder/json"
 merged l2 1 3 gather --probe 7 --batch 3 --overlap off
 check "a wait for each batch and shard" grep -q '"waits": 9,' "$folder/json"
 merged l2 1 1 exchange --probe 7 --merge exchange
@@ -136,6 +167,10 @@ foretell() {
     check "$name, $memory: $said foretold, $used used" test -n "$said" -a "$said" = "$used"
 }
 search_cpu l2 --probe 7
+BITSWEEP_TUNING=$gpu_lists foretell l2 1 10M --probe 7
+check "items by the device" grep -qE '"gpu_lists": [1-9]' "$folder/json"
+BITSWEEP_TUNING=$gpu_lists foretell l2 1 220K --probe 7 # no room for that
+check "items by the host" grep -q '"gpu_lists": 0,' "$folder/json"
 foretell l2 1 10M --probe 7
 check "merged on the device" grep -q '"merge_on": "emulated"' "$folder/json"
 foretell l2 1 220K --probe 7 # the codes fit where the CPU merges

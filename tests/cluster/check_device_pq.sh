@@ -27,7 +27,9 @@ encode() {
     done
 }
 
-# same_everywhere NAME ARGUMENTS: two searches of the many there are, by turns.
+# same_everywhere NAME ARGUMENTS: two searches of the many there are, by turns; of some the device chooses lists and
+# makes work items, if there are any.
+make_gpu_lists_tuning
 turn=0
 same_everywhere() {
     local name=$1 last=${ranks_axis[-1]}
@@ -36,10 +38,10 @@ same_everywhere() {
     case $((turn++ % 3)) in
     0)
         same "$name" 1 1 --batch 4 --overlap on "$@"
-        BITSWEEP_EMULATOR_ORDER=random same "$name" "$last" 3 "$@"
+        BITSWEEP_EMULATOR_ORDER=random BITSWEEP_TUNING=$gpu_lists same "$name" "$last" 3 "$@"
         ;;
     1)
-        same "$name" 1 3 "$@"
+        BITSWEEP_TUNING=$gpu_lists same "$name" 1 3 "$@"
         same "$name" "$last" 3 --batch 1 "$@"
         ;;
     2) BITSWEEP_EMULATOR_ORDER=descending same "$name" 1 3 --batch 7 --check-every 0 "$@" ;;
@@ -80,6 +82,8 @@ check "codes come in blocks" grep -qE '"streamed_bytes": [1-9]' "$folder/info"
 "$emulated" info "$folder/lists_l2.3" --json --device-memory 10M --probe 5 >"$folder/info"
 search_cpu lists_l2 --probe 5
 same lists_l2 1 3 --device-memory 10M --probe 5
+BITSWEEP_TUNING=$gpu_lists same lists_l2 1 3 --probe 5
+check "work items by the device, for each shard" grep -q '"gpu_lists": 3,' "$folder/json"
 for what in used codebooks; do
     said=$(sed -n "s/^ *\"${what}_bytes\": \([0-9]*\),\$/\1/p" "$folder/info")
     check "lists: $what: $said" test -n "$said" -a "${said:-0}" -gt 0

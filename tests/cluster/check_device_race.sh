@@ -55,6 +55,9 @@ BITSWEEP_EMULATOR_ORDER=random watch 1 saq --scan matrix --device-memory 36K
 search "$program" 1 lists --device cpu --probe 6
 mv "$folder/found" "$folder/expected"
 watch 1 lists --probe 6
+make_gpu_lists_tuning
+BITSWEEP_TUNING=$gpu_lists watch 1 lists --probe 6
+check "work items by the device" grep -qE '"gpu_lists": [1-9]' "$folder/json"
 
 # ---- faults that must be noticed -----------------------------------------------------------------
 

@@ -53,10 +53,10 @@ if command -v mpirun >/dev/null; then for name in ranks cluster; do says "^$name
 says '^gpu_check.sh: 0 failed'
 # Every case is in one of the steps, but for those that want a Hopper GPU; and what it found was compared.
 while read -r name _; do
-    check "a record of $name" grep -qhE "\"case\": \"$name\"|^# $name: skipped: no Hopper GPU" \
+    check "a record of $name" grep -qhE "\"case\": \"${name}[\"/]|^# $name: skipped: no Hopper GPU" \
         "$folder/out"/bench*.json "$folder/out"/bench*.txt
 done < <("$build/tests/bitsweep_emulated" bench device --list)
-for name in matrix-256 saq-768-1 saq-1536-1000 hits-256-1000 lists-10k/scan lists-1/refine table-e5m3 rbegir rbegir-2 \
+for name in matrix-256 saq-768-1 saq-1536-1000 hits-256-1000 lists-10k/scan gpu-lists-10k/scan lists-1/refine table-e5m3 rbegir rbegir-2 \
     select-rank select-last stream-8 progressive; do
     check "$name is compared" grep -qhE "^  $name .* 0$" "$folder/out"/bench*.txt
 done

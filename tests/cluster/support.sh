@@ -94,6 +94,13 @@ use_device() {
     needs "$emulated"
 }
 
+# make_gpu_lists_tuning: $gpu_lists, a file for BITSWEEP_TUNING by which devices choose lists and make work items.
+make_gpu_lists_tuning() {
+    local row
+    gpu_lists=$folder/gpu_lists
+    for row in 8.0 8.6 9.0 10.0 10.3 11.0 12.0; do echo "device $row gpu_lists=on"; done >"$gpu_lists"
+}
+
 # needs_emulator WHAT: 0, and WHAT counts as skipped, where there are switches of the emulator but
 # none is there to see them.
 skipped=0

@@ -89,6 +89,7 @@ int main(int argc, char **argv)
     check_exact();
     check_screens();
     check_bytes();
+    check_gpu_lists();
     printf("device_check: %ld checks, %ld failures\n", checks.num_checks, checks.num_failures);
     return checks.num_failures > 0 || checks.num_checks == 0;
 }

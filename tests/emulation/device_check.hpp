@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_check: every launcher of kernels/device_scan, gpu_bytes, device_merge, device_encode,
-// device_exact and gpu_screen against the reference kernels of the CPU, bit for bit, on seeded
-// random and hostile input. One source: under the emulator (g++ or clang++) and on a GPU (nvcc).
+// device_check: every launcher of kernels/device_scan, gpu_bytes, gpu_lists, device_merge,
+// device_encode, device_exact and gpu_screen against the reference kernels of the CPU, bit for bit,
+// on seeded random and hostile input. One source: under the emulator (g++ or clang++) and on a GPU
+// (nvcc).
 #ifndef BITSWEEP_EMULATION_DEVICE_CHECK_HPP
 #define BITSWEEP_EMULATION_DEVICE_CHECK_HPP
 
@@ -89,6 +90,7 @@ void check_encoders();
 void check_exact();
 void check_screens();
 void check_bytes();
+void check_gpu_lists();
 
 // An array in device memory, of the exact size.
 template <class T> class device_array

@@ -146,16 +146,25 @@ void check_tile(const list_case &c, const device_data &device, const expected_li
                 uint32_t tile, const char *kernel, list_scan scan)
 {
     const uint32_t turn = static_cast<uint32_t>(c.scan.stream / 1000 + tile);
-    const list_tables tables(c, tile, 1 + turn % c.most_bundles);
+    list_tables tables(c, tile, 1 + turn % c.most_bundles);
+    const uint32_t num_items = static_cast<uint32_t>(tables.items.size());
+    // Where device memory says how many there are: others follow, or it says more than there are.
+    if (turn % 4 == 1) tables.items.resize(num_items + 3, tables.items.back());
     device_array<bsw_device_list_item> items(tables.items);
+    const device_array<uint32_t> count(std::vector<uint32_t>(1, num_items + (turn % 4 == 3) * 5));
     device_array<uint32_t> queries(tables.queries), rows(c.rows);
     device_array<float> additions(tables.additions);
-    const bsw_device_list_work work = {items.get(),   static_cast<uint32_t>(tables.items.size()),
-                                       queries.get(), c.has_additions ? additions.get() : nullptr,
-                                       rows.get(),    tables.num_bundles};
+    const bsw_device_list_work work = {items.get(),
+                                       static_cast<uint32_t>(tables.items.size()),
+                                       queries.get(),
+                                       c.has_additions ? additions.get() : nullptr,
+                                       rows.get(),
+                                       tables.num_bundles,
+                                       turn % 2 ? count.get() : nullptr};
     const std::string name = std::string(kernel) + ", tile " + std::to_string(tile) +
                              (c.has_additions ? ", additions, " : ", ") +
-                             std::to_string(c.lists.size()) + " lists,";
+                             (turn % 2 ? "counted there, " : "") + std::to_string(c.lists.size()) +
+                             " lists,";
     check_scan(
         c.scan, name.c_str(),
         [&](const bsw_device_codes *codes, const bsw_device_part *, const bsw_device_queries *own,
@@ -210,7 +219,7 @@ void check_refused_lists()
     device_lists lists(2, 40, std::vector<uint32_t>(2, 0));
     const device_array<float> additions(2);
     bsw_device_codes codes = device.codes;
-    bsw_device_list_work work = {nullptr, 1, nullptr, additions.get(), nullptr, 4};
+    bsw_device_list_work work = {nullptr, 1, nullptr, additions.get(), nullptr, 4, nullptr};
     auto refuses = [&](uint32_t tile, const char *what) {
         check_that(bsw_device_list_scan(&codes, &work, tile, &device.queries, &lists.lists,
                                         nullptr) == cudaErrorInvalidValue,

@@ -362,13 +362,20 @@ void check_lists(const table_case &c, const case_data &data, const device_case &
         limits.push_back(choose_limit(c.stream + q, expected[q]));
         keep_reaching(expected[q], limits[q]);
     }
+    // Items that are not to be scanned follow where device memory says how many are.
+    const uint32_t num = static_cast<uint32_t>(items.size());
+    const device_array<uint32_t> count(std::vector<uint32_t>(1, num));
+    if (c.stream % 2 && num > 0) items.resize(num + 3, items.back());
     const device_array<bsw_device_list_item> items_there(items);
     const device_array<uint32_t> slots_there(slots);
     const device_array<float> additions_there(additions);
-    const bsw_device_list_work work = {
-        items_there.get(), static_cast<uint32_t>(items.size()),
-        slots_there.get(), has_additions ? additions_there.get() : nullptr,
-        device.rows.get(), 0};
+    const bsw_device_list_work work = {items_there.get(),
+                                       static_cast<uint32_t>(items.size()),
+                                       slots_there.get(),
+                                       has_additions ? additions_there.get() : nullptr,
+                                       device.rows.get(),
+                                       0,
+                                       c.stream % 2 ? count.get() : nullptr};
     check_found(c, "table_list_scan", device, expected, limits,
                 [&](const bsw_device_tables &tables, const bsw_device_lists &lists) {
                     return bsw_device_table_list_scan(&device.codes, &work, 1, &tables, &lists,

@@ -85,6 +85,8 @@ UNIT_TEST(test_hopper_has_what_was_measured)
     assert_int_equal(row->progressive_from_dims, UINT32_MAX);
     assert_int_equal(row->plane_group_bytes, 32 << 10);
     for (size_t i = 0; i < built_in->num; i++) assert_false(built_in->rows[i].has_graphs);
+    // What no GPU has timed.
+    for (size_t i = 0; i < built_in->num; i++) assert_false(built_in->rows[i].has_gpu_lists);
     assert_int_equal(bsw_device_tuning_find(10, 0)->hopper_list_bundles[3], 1);
     assert_int_equal(bsw_device_tuning_find(8, 6)->plane_group_bytes, 16 << 10);
 }

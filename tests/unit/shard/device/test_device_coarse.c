@@ -10,10 +10,12 @@
 #include "unit_test.h"
 
 enum { DIMS = 45, QUERIES = 29, MOST_LISTS = 11000 };
+enum { MANY = 1030, FEW_DIMS = 4, FEW = 20 }; // queries of more than a group, their lists
 
 static struct bsw_error err;
 static bsw_device *device;
-static float centroids[MOST_LISTS * DIMS], vectors[QUERIES * DIMS], center[DIMS];
+static size_t most_group; // of choices that stay
+static float centroids[MOST_LISTS * DIMS], vectors[MANY * FEW_DIMS], center[DIMS];
 
 static float number(uint64_t seed, size_t i)
 {
@@ -56,6 +58,142 @@ static void compare(const struct bsw_list_choice *found, const struct bsw_list_c
     }
 }
 
+// ---- choices that stay ----
+
+static void download(void *to, const void *from, size_t bytes)
+{
+    assert_ok(bsw_device_download(device, BSW_QUEUE_LINK, to, from, bytes, &err), &err);
+}
+
+// A choice that a device has, on the host; 0: it is of no use.
+static int fetch_choice(const struct bsw_device_coarse *coarse, struct bsw_list_choice *out)
+{
+    static uint32_t lists[MANY * FEW], counts[MANY];
+    static float additions[MANY * FEW];
+    const struct bsw_device_choice *choice = &coarse->choice;
+    size_t num = choice->num_queries, all = num * choice->most;
+    uint32_t flags;
+    download(&flags, choice->flags, sizeof flags);
+    download(lists, choice->lists, all * sizeof *lists);
+    download(counts, choice->counts, num * sizeof *counts);
+    if (choice->additions) download(additions, choice->additions, all * sizeof *additions);
+    assert_ok(bsw_device_wait(device, BSW_QUEUE_LINK, "lists", &err), &err);
+    *out = (struct bsw_list_choice){.num_queries = num,
+                                    .most = choice->most,
+                                    .lists = lists,
+                                    .counts = counts,
+                                    .additions = choice->additions ? additions : NULL};
+    return flags == 0;
+}
+
+// Queries of lists, step by step, add up to those of the choice.
+static void check_steps(const struct bsw_device_coarse *coarse, const struct bsw_list_choice *found)
+{
+    static uint32_t steps[BSW_LIST_STEPS * MOST_LISTS], expected[BSW_LIST_STEPS * MOST_LISTS];
+    size_t num_lists = coarse->choice.num_lists,
+           bytes = BSW_LIST_STEPS * num_lists * sizeof(uint32_t);
+    memset(expected, 0, bytes);
+    for (size_t q = 0; q < found->num_queries; q++)
+        for (size_t i = 0; i < found->counts[q]; i++)
+            expected[(i < 1               ? 0
+                      : i < BSW_FEW_LISTS ? 1
+                                          : 2) *
+                         num_lists +
+                     found->lists[q * found->most + i]]++;
+    download(steps, coarse->choice.step_queries, bytes);
+    assert_ok(bsw_device_wait(device, BSW_QUEUE_LINK, "lists", &err), &err);
+    assert_memory_equal(steps, expected, bytes);
+}
+
+// The lists of a query in the same order, whatever lies behind them.
+static void compare_placed(const struct bsw_list_choice *found,
+                           const struct bsw_list_choice *expected)
+{
+    assert_int_equal(found->num_queries, expected->num_queries);
+    for (size_t q = 0; q < expected->num_queries; q++) {
+        struct bsw_list_choice one = *found, other = *expected;
+        one.num_queries = other.num_queries = 1;
+        one.lists += q * found->most;
+        other.lists += q * expected->most;
+        one.counts += q;
+        other.counts += q;
+        if (one.additions) one.additions += q * found->most;
+        if (other.additions) other.additions += q * expected->most;
+        one.most = other.most;
+        compare(&one, &other);
+    }
+}
+
+// What is put off is made on the device, or where that does not tell on the host. Returns whether
+// the device told.
+static int compare_put_off(struct bsw_device_coarse *coarse, const struct bsw_list_choice *put_off,
+                           const struct bsw_list_choice *expected)
+{
+    struct bsw_list_choice found;
+    int is_told = 0;
+    if (bsw_device_coarse_can_place(coarse, put_off)) {
+        assert_ok(bsw_device_coarse_place(coarse, put_off, &err), &err);
+        is_told = fetch_choice(coarse, &found);
+        if (is_told) compare_placed(&found, expected);
+        if (is_told) check_steps(coarse, &found);
+        assert_ok(bsw_device_coarse_place(coarse, put_off, &err), &err); // it is there
+    }
+    assert_ok(bsw_list_choice_complete(put_off, &found, &err), &err);
+    assert_int_equal(put_off->lists == NULL || found.lists == put_off->lists, 1);
+    compare(&found, expected);
+    return is_told;
+}
+
+// How many queries of choices that stay the device told the lists of.
+static uint64_t check_staying_of(const struct bsw_manifest *manifest,
+                                 struct bsw_probe_settings settings, size_t num_queries,
+                                 size_t max_queries, size_t step, int is_residual)
+{
+    struct bsw_coarse_search *host, *own;
+    struct bsw_device_coarse coarse;
+    struct bsw_list_choice expected, put_off;
+    size_t dims = bsw_manifest_row_dims(manifest), free_bytes = (size_t)1 << 30;
+    const struct bsw_device_coarse_needs needs = {.num_lists = manifest->lists.count,
+                                                  .dims = dims,
+                                                  .max_queries = max_queries,
+                                                  .probe = settings.probe,
+                                                  .stays = 1,
+                                                  .has_additions = is_residual,
+                                                  .most_group = most_group};
+    const float *less = is_residual ? center : NULL;
+    uint64_t num_told = 0;
+    assert_ok(bsw_coarse_search_open(manifest, &settings, less, BSW_CPU_REFERENCE, 1, &host, &err),
+              &err);
+    assert_ok(
+        bsw_coarse_search_open(manifest, &settings, less, bsw_cpu_level_detect(), 2, &own, &err),
+        &err);
+    size_t used = bsw_device_used_bytes(device);
+    assert_ok(bsw_device_coarse_open(device, &needs, free_bytes, &coarse, &err), &err);
+    assert_int_equal(bsw_device_used_bytes(device) - used,
+                     bsw_device_coarse_bytes(&needs, free_bytes));
+    assert_ok(bsw_device_coarse_take(&coarse, own, &err), &err);
+    for (size_t q = 0; q < num_queries; q += step) {
+        size_t num = num_queries - q < step ? num_queries - q : step;
+        assert_ok(bsw_coarse_search_run(host, vectors + q * dims, num, &expected, &err), &err);
+        assert_ok(bsw_coarse_search_run(own, vectors + q * dims, num, &put_off, &err), &err);
+        if (compare_put_off(&coarse, &put_off, &expected)) num_told += num;
+    }
+    bsw_coarse_search_close(&own);
+    bsw_coarse_search_close(&host);
+    bsw_device_coarse_close(&coarse);
+    assert_int_equal(bsw_device_used_bytes(device), used);
+    return num_told;
+}
+
+static uint64_t check_staying(const struct bsw_manifest *manifest,
+                              struct bsw_probe_settings settings, size_t max_queries, size_t step,
+                              int is_residual)
+{
+    return check_staying_of(manifest, settings, QUERIES, max_queries, step, is_residual);
+}
+
+// ---- choices of the host ----
+
 // Searches of all queries, some at a time; returns how many queries the device was asked for.
 static uint64_t check(const struct bsw_manifest *manifest, struct bsw_probe_settings settings,
                       size_t max_queries, size_t step, int is_residual)
@@ -64,8 +202,10 @@ static uint64_t check(const struct bsw_manifest *manifest, struct bsw_probe_sett
     struct bsw_device_coarse coarse;
     struct bsw_list_choice expected, found;
     size_t dims = bsw_manifest_row_dims(manifest), free_bytes = (size_t)1 << 30;
-    const struct bsw_device_coarse_needs needs = {manifest->lists.count, dims, max_queries,
-                                                  settings.probe};
+    const struct bsw_device_coarse_needs needs = {.num_lists = manifest->lists.count,
+                                                  .dims = dims,
+                                                  .max_queries = max_queries,
+                                                  .probe = settings.probe};
     const float *less = is_residual ? center : NULL;
     assert_ok(bsw_coarse_search_open(manifest, &settings, less, BSW_CPU_REFERENCE, 1, &host, &err),
               &err);
@@ -104,6 +244,8 @@ UNIT_TEST(the_lists_of_the_host)
             if (metric == BSW_METRIC_IP && settings[s].ratio > 0) continue;
             assert_int_equal(check(&manifest, settings[s], 10, 8 + 21 * (s % 2), s % 3 == 0),
                              QUERIES);
+            assert_int_equal(check_staying(&manifest, settings[s], QUERIES, 8, s % 3 == 0),
+                             QUERIES);
         }
     }
 }
@@ -118,6 +260,29 @@ UNIT_TEST(more_lists_than_are_kept)
     assert_int_equal(check(&manifest, (struct bsw_probe_settings){1000, 3, 0}, 40, 29, 0), QUERIES);
     assert_int_equal(check(&manifest, (struct bsw_probe_settings){1000, 0, 0}, 40, 29, 0), 0);
     assert_int_equal(check(&manifest, (struct bsw_probe_settings){20, 0, 0}, 40, 1, 0), 0);
+    // The same where the device chooses, which tells of all queries of a batch or of none.
+    assert_int_equal(check_staying(&manifest, (struct bsw_probe_settings){1000, 3, 0}, 40, 29, 0),
+                     0);
+    assert_int_equal(check_staying(&manifest, (struct bsw_probe_settings){1000, 0, 0}, 40, 29, 0),
+                     0);
+    assert_int_equal(check_staying(&manifest, (struct bsw_probe_settings){20, 0, 0}, 40, 1, 0), 0);
+    assert_int_equal(check_staying(&manifest, (struct bsw_probe_settings){20, 0, 0}, 13, 13, 1),
+                     QUERIES);
+    // Batches of more than it has room for.
+    assert_int_equal(check_staying(&manifest, (struct bsw_probe_settings){20, 0, 0}, 13, 14, 1), 0);
+}
+
+// Queries of several groups, each with memory of its own for what is uploaded.
+UNIT_TEST(many_queries)
+{
+    struct bsw_manifest manifest = make_manifest(BSW_METRIC_L2, FEW, FEW_DIMS);
+    for (size_t i = 0; i < (size_t)MANY * FEW_DIMS; i++) vectors[i] = 3.0f + number(2, i);
+    const struct bsw_probe_settings settings = {5, 1.5, 0};
+    assert_int_equal(check_staying_of(&manifest, settings, MANY, MANY, MANY, 1), MANY);
+    most_group = 17;
+    assert_int_equal(check_staying_of(&manifest, settings, 100, 100, 100, 1), 100);
+    assert_int_equal(check_staying_of(&manifest, settings, 99, 51, 51, 0), 99);
+    most_group = 0;
 }
 
 // So many that there is a sample, of every 16th bundle; then all others better than the sample, so
@@ -132,20 +297,24 @@ UNIT_TEST(lists_that_overflow)
         centroids[i] = number(5, i) + (i / SHORT / BSW_BUNDLE_ROWS % 16 == 8 ? 100.0f : 0.0f);
     for (size_t i = 0; i < QUERIES * SHORT; i++) vectors[i] = 0.001f * (float)(i % 5);
     assert_int_equal(check(&manifest, settings, 40, 29, 0), QUERIES);
+    assert_int_equal(check_staying(&manifest, settings, 40, 29, 0), 0);
     for (size_t i = 0; i < (size_t)MOST_LISTS * SHORT; i++) centroids[i] = 2.0f;
     assert_int_equal(check(&manifest, settings, 40, 29, 0), QUERIES);
+    check_staying(&manifest, settings, 40, 29, 1);
 }
 
 UNIT_TEST(none_without_memory_or_use)
 {
-    struct bsw_device_coarse_needs needs = {500, DIMS, 40, 16};
+    struct bsw_device_coarse_needs needs = {
+        .num_lists = 500, .dims = DIMS, .max_queries = 40, .probe = 16};
     size_t bytes = bsw_device_coarse_bytes(&needs, SIZE_MAX);
     assert_true(bytes > 0);
     assert_int_equal(bsw_device_coarse_bytes(&needs, 8 * bytes), bytes);
     assert_int_equal(bsw_device_coarse_bytes(&needs, 8 * bytes - 1), 0);
     needs.max_queries = 1;
     assert_int_equal(bsw_device_coarse_bytes(&needs, SIZE_MAX), 0);
-    needs = (struct bsw_device_coarse_needs){500, DIMS, 40, 0};
+    needs.max_queries = 40;
+    needs.probe = 0;
     assert_int_equal(bsw_device_coarse_bytes(&needs, SIZE_MAX), 0);
     struct bsw_device_coarse none;
     struct bsw_coarse_search *search;

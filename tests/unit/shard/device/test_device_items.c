@@ -2,43 +2,13 @@
 // Lists on an emulated device against bsw_list_scan: candidate lists that overflow, tables that are
 // too short, groups of queries, additions, rows that are better and better or all alike;
 // candidates that stay on the device; lists that come in blocks.
-#include "device_scan_case.h"
+#include "device_lists_case.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/arithmetic.h"
 #include "shard/host/list_scan.h"
-
-enum { LISTS = 9 };
-
-// ---- lists over the codes of a shard ----
-
-// Lists of bundles as they come: the first are short, one has none, the last has a third of all.
-// Rows are those of the shard the other way round.
-static void make_order(struct bsw_resident_shard *shard)
-{
-    static const uint32_t shares[LISTS] = {1, 2, 0, 3, 5, 8, 9, 12, 20}; // of 60
-    struct bsw_list_order *order = &shard->order;
-    uint32_t bundles = (uint32_t)shard->num_bundles, rows = (uint32_t)shard->shape.num_rows,
-             sum = 0;
-    order->num_lists = LISTS;
-    order->num_rows = rows;
-    order->num_places = bundles * BSW_BUNDLE_ROWS;
-    order->first_bundles = (uint32_t *)allocate_or_fail(LISTS + 1, sizeof(uint32_t));
-    order->rows = (uint32_t *)allocate_or_fail(order->num_places, sizeof(uint32_t));
-    order->places = (uint32_t *)allocate_or_fail(rows, sizeof(uint32_t));
-    for (uint32_t l = 0; l <= LISTS; l++) {
-        order->first_bundles[l] = bundles * sum / 60;
-        if (l < LISTS) sum += shares[l];
-    }
-    for (uint32_t p = 0; p < order->num_places; p++) {
-        order->rows[p] = p < rows ? rows - 1 - p : BSW_NO_ROW;
-        if (p < rows) order->places[rows - 1 - p] = p;
-    }
-    shard->shape.num_lists = LISTS;
-    shard->shape.num_places = order->num_places;
-}
 
 struct chosen {
     uint32_t lists[QUERIES * LISTS], counts[QUERIES];
@@ -58,8 +28,11 @@ static void choose(int has_additions, struct chosen *out)
                 (float)((int)(bsw_hash2(q, i) % 2001) - 1000) * (i % 3 == 0 ? 1e-3f : 1e-6f);
         }
     }
-    out->choice = (struct bsw_list_choice){QUERIES, LISTS, out->lists, out->counts,
-                                           has_additions ? out->additions : NULL};
+    out->choice = (struct bsw_list_choice){.num_queries = QUERIES,
+                                           .most = LISTS,
+                                           .lists = out->lists,
+                                           .counts = out->counts,
+                                           .additions = has_additions ? out->additions : NULL};
 }
 
 // ---- on a device ----
@@ -132,15 +105,6 @@ static void check_batch(struct scan_case *scan, struct on_device *on,
     bsw_candidate_lists_deinit(&expected);
     bsw_candidate_lists_deinit(&found);
     bsw_list_groups_deinit(&groups);
-}
-
-static void open_lists_case(const char *file, int is_float, struct scan_case *scan)
-{
-    struct small_index what =
-        duplicates(is_float ? &bsw_codec_saq : &bsw_codec_xfbq, BSW_METRIC_COSINE);
-    if (file) what.source = path_of(file);
-    open_case(&what, make_queries(DISTINCT, QUERIES), scan);
-    make_order(&scan->host);
 }
 
 // In every way: what queries chose, with additions where keys are floats, and all lists.

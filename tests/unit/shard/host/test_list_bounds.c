@@ -116,8 +116,12 @@ static void make_queries(const struct kind *kind, struct made *made)
                                            .words = (const uint32_t *)(void *)made->vectors,
                                            .product = made->codes,
                                            .centroids = kind->is_residual ? made->centroids : NULL};
-    made->choice = (struct bsw_list_choice){NUM_QUERIES, PROBE, made->chosen, made->counts,
-                                            kind->metric == BSW_METRIC_IP ? made->additions : NULL};
+    made->choice = (struct bsw_list_choice){
+        .num_queries = NUM_QUERIES,
+        .most = PROBE,
+        .lists = made->chosen,
+        .counts = made->counts,
+        .additions = kind->metric == BSW_METRIC_IP ? made->additions : NULL};
 }
 
 static void make_selection(const struct kind *kind, struct made *made)

@@ -153,7 +153,8 @@ static void ratios_leave_out_what_is_further(void **state)
 static void groups_are_the_other_way_round(void **state)
 {
     const uint32_t lists[] = {4, 1, 2, 9, 1, 9, 9, 9, 2, 4, 1, 9}, counts[] = {3, 1, 3};
-    const struct bsw_list_choice choice = {3, 4, lists, counts, NULL};
+    const struct bsw_list_choice choice = {
+        .num_queries = 3, .most = 4, .lists = lists, .counts = counts};
     struct bsw_list_groups groups = {0};
     (void)state;
     assert_ok(bsw_list_groups_make(&choice, 5, 0, SIZE_MAX, &groups, &err), &err);
