@@ -80,9 +80,9 @@ struct bsw_results {
     float *values;
 };
 
-// Parses from memory: big-ann's layout, or .npz, .ivecs or .ibin by the name's ending. Every size is
-// checked before anything is allocated. bsw_results_deinit frees. An id below -1 or a NaN value is
-// BSW_ERROR_BAD_DATA naming query and place.
+// Parses from memory: big-ann's layout, or .npz, .ivecs or .ibin by the name's ending. Every size
+// is checked before anything is allocated. bsw_results_deinit frees. An id below -1 or a NaN value
+// is BSW_ERROR_BAD_DATA naming query and place.
 enum bsw_status bsw_results_parse(const char *name, const void *data, size_t bytes,
                                   struct bsw_results *out, struct bsw_error *err);
 // Reads a file; also FILE.hdf5 (its dataset neighbors, or the one named behind a colon), and

@@ -296,7 +296,7 @@ static enum bsw_status put_strip(const bsw_vectors *vectors, const struct strip 
     return BSW_OK;
 }
 
-// Of float64 in C order one strip has all rows; in Fortran order each dimension has its own.
+// One strip has all rows of float64 in C order; in Fortran order each dimension has its own.
 static enum bsw_status read_any(const bsw_vectors *vectors, uint64_t first_row, size_t num_rows,
                                 unsigned char *out, struct bsw_error *err)
 {

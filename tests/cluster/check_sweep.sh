@@ -141,8 +141,10 @@ check "recalls of a table" "$program" sweep --base base.fbin --queries q.fbin --
 cp stdout said
 check "what was asked" test "$(column recalls/sweep.csv recall_asked | xargs)" = "0.8 0.99"
 check "what a table cannot is said" test "$(grep -c '^1 point left out: recall .* with oversample 1: no search' said)" = 2
+# shellcheck disable=SC2016 # awk's own
 check "fewer lists" awk -F, 'NR == 1 {for (i = 1; i <= NF; i++) at[$i] = i; next} $at["lists_a_query"] >= 20 {exit 1}' \
     recalls/sweep.csv
+# shellcheck disable=SC2016
 check "losses add up" awk -F, 'NR == 1 {for (i = 1; i <= NF; i++) at[$i] = i; next}
     {d = $at["loss_code"] + $at["loss_selection"] + $at["loss_refinement"] - 1 + $at["recall"]; bad += d * d > 1e-9}
     END {exit bad > 0}' recalls/sweep.csv

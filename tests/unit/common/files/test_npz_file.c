@@ -141,7 +141,7 @@ static size_t make_file(unsigned char file[1024])
     return bytes;
 }
 
-// Of a copy of exactly so many bytes, so that a sanitizer sees every one.
+// Reads a copy of exactly so many bytes, so that a sanitizer sees every one.
 static enum bsw_status parse(const unsigned char *file, size_t bytes)
 {
     struct bsw_results results;
