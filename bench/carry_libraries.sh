@@ -22,7 +22,7 @@ most_megabytes=60
 
 # The package and, as pkg-config and the linker name it, what it has.
 packages=("libprotobuf-c-dev libprotobuf-c protobuf-c" "libxxhash-dev libxxhash xxhash"
-    "libhwloc-dev hwloc hwloc" "libjansson-dev jansson jansson" "libcmocka-dev cmocka cmocka"
+    "libhwloc-dev hwloc hwloc" "libjansson-dev jansson jansson" "libutf8proc-dev libutf8proc utf8proc" "libcmocka-dev cmocka cmocka"
     "libopenblas-dev openblas openblas")
 # The target has these as every system with a C++ compiler has.
 system_libraries='^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+)[.-]'

@@ -231,7 +231,10 @@ struct bitsweep_encode_settings {
     bitsweep_ranks *ranks;  /* NULL: this process alone */
     bitsweep_progress progress;
     void *progress_context;
-    int skip_check; /* 1: check_recall of the index is not measured */
+    int skip_check;     /* 1: check_recall of the index is not measured */
+    const int64_t *ids; /* ids of the rows, which searches answer: 0 to 2^63 - 1, none twice; of
+                           rank 0. NULL: their numbers */
+    uint64_t num_ids;   /* as many as there are rows */
 };
 #define bitsweep_encode_defaults(settings) bitsweep_encode_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_encode_defaults_of(struct bitsweep_encode_settings *settings,
@@ -258,6 +261,9 @@ struct bitsweep_index_info {
        out. */
     double check_recall;
     char check_cause[192];
+    uint64_t deleted_rows; /* of num_rows; bitsweep_compact takes them out */
+    uint64_t generation;   /* changes since the index was made */
+    int has_ids;           /* rows have ids, which searches answer */
 };
 #define bitsweep_index_info_init(info) bitsweep_index_info_init_of(info, sizeof *(info))
 BITSWEEP_API void bitsweep_index_info_init_of(struct bitsweep_index_info *info, size_t size);
@@ -361,12 +367,52 @@ BITSWEEP_API void bitsweep_search_stats_init_of(struct bitsweep_search_stats *st
 /* Rank 0; all 0 before the first search. */
 BITSWEEP_API void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *stats);
 
-/* Raw rows by their ids, numbers of the type of the index's rows, into out [num_ids][dims]: of the
-   copies in the index, else of the file that it refers to, which must be as it was when the index
-   was made. Dropped rows that a copy lacks are zeros. An id that is none of the index, as -1, is
-   BITSWEEP_ERROR_USAGE. With ranks it is a call of one rank alone. */
+/* Raw rows by their ids, as searches answer them; numbers of the type of the index's rows, into out
+   [num_ids][dims]: of the copies in the index, else of the file that it refers to, which must be as
+   it was when the index was made. Dropped rows that a copy lacks are zeros. An id that is none of
+   the index, as -1, is BITSWEEP_ERROR_USAGE. With ranks it is a call of one rank alone. */
 BITSWEEP_API int bitsweep_reconstruct(bitsweep_index *index, const int64_t *ids, uint64_t num_ids,
                                       void *out, struct bitsweep_error *error);
+
+/* ---- changing an index ----------------------------------------------------------------------- */
+
+/* Names as of `bitsweep append` and `compact`. */
+struct bitsweep_change_settings {
+    size_t size;
+    uint64_t shards;    /* files; 0: 1; bitsweep_compact: as many as the index was made with */
+    const int64_t *ids; /* ids of the rows that are appended, if rows of the index have some; of
+                           rank 0. NULL: none */
+    uint64_t num_ids;   /* as many as there are rows */
+    int copy_vectors;   /* keeps the raw rows of a file in the index, too. Always done for rows in
+                           memory, and by bitsweep_compact */
+    int drop_bad_rows;  /* as in struct bitsweep_encode_settings */
+    bitsweep_progress progress;
+    void *progress_context;
+};
+#define bitsweep_change_defaults(settings) bitsweep_change_defaults_of(settings, sizeof *(settings))
+BITSWEEP_API void bitsweep_change_defaults_of(struct bitsweep_change_settings *settings,
+                                              size_t size);
+
+/* Each makes a new generation of the index in its folder, and the next search of this handle loads
+   it; handles and processes that have loaded another one go on with that until they are opened
+   again. After a failure or a stop the index is as it was. One process at a time changes an index:
+   for another it is BITSWEEP_ERROR_USAGE. */
+
+/* Rows of the type and dims of the index, coded as its others are. They are numbered on behind the
+   last row. */
+BITSWEEP_API int bitsweep_append(bitsweep_index *index, const struct bitsweep_rows *rows,
+                                 const struct bitsweep_change_settings *settings,
+                                 struct bitsweep_error *error);
+/* Rows with these numbers or, with are_ids, these ids. One that the index does not have is
+   BITSWEEP_ERROR_USAGE, and no row is deleted. *num_deleted, or NULL: how many were there; rank 0.
+ */
+BITSWEEP_API int bitsweep_delete(bitsweep_index *index, const int64_t *numbers,
+                                 uint64_t num_numbers, int are_ids, uint64_t *num_deleted,
+                                 struct bitsweep_error *error);
+/* Takes deleted rows out of the folder. The others are numbered anew, from 0 on; ids stay. */
+BITSWEEP_API int bitsweep_compact(bitsweep_index *index,
+                                  const struct bitsweep_change_settings *settings,
+                                  struct bitsweep_error *error);
 
 /* ---- which recall to ask for ----------------------------------------------------------------- */
 

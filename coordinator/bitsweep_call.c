@@ -305,24 +305,37 @@ enum bsw_status bsw_library_check_room(const struct bsw_results *answers, struct
 
 // ---- what an index is ----
 
+// Whether all shards have them.
+static int has_vectors(const struct bsw_manifest *manifest)
+{
+    for (uint32_t i = 0; i < manifest->num_shards; i++)
+        if (!bsw_manifest_home(manifest, i).source_is_copied) return 0;
+    return 1;
+}
+
 void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_index_info *out)
 {
-    *out = (struct bitsweep_index_info){.size = sizeof *out,
-                                        .num_rows = manifest->num_rows,
-                                        .dropped_rows = manifest->dropped_rows,
-                                        .first_row = manifest->first_row,
-                                        .dims = bsw_manifest_row_dims(manifest),
-                                        .type = (int32_t)manifest->source_type,
-                                        .codec = bsw_codec_name(manifest->codec),
-                                        .metric = bsw_metric_name(manifest->metric),
-                                        .bits = manifest->bits,
-                                        .bytes_per_vector = bsw_manifest_row_bytes(manifest),
-                                        .shards = manifest->num_shards,
-                                        .lists = manifest->lists.count,
-                                        .is_residual = manifest->lists.is_residual,
-                                        .has_vectors = manifest->source_is_copied,
-                                        .has_calibration = manifest->calibration.num_entries > 0,
-                                        .check_recall = manifest->check.recall};
+    *out =
+        (struct bitsweep_index_info){.size = sizeof *out,
+                                     .num_rows = manifest->num_rows,
+                                     .dropped_rows = manifest->dropped_rows,
+                                     .first_row = manifest->first_row,
+                                     .dims = bsw_manifest_row_dims(manifest),
+                                     .type = (int32_t)manifest->source_type,
+                                     .codec = bsw_codec_name(manifest->codec),
+                                     .metric = bsw_metric_name(manifest->metric),
+                                     .bits = manifest->bits,
+                                     .bytes_per_vector = bsw_manifest_row_bytes(manifest),
+                                     .shards = manifest->num_shards,
+                                     .lists = manifest->lists.count,
+                                     .is_residual = manifest->lists.is_residual,
+                                     .has_vectors = has_vectors(manifest),
+                                     .deleted_rows = manifest->num_rows - manifest->dropped_rows -
+                                                     bsw_manifest_live_rows(manifest),
+                                     .generation = manifest->generation,
+                                     .has_ids = manifest->ids_digest != 0,
+                                     .has_calibration = manifest->calibration.num_entries > 0,
+                                     .check_recall = manifest->check.recall};
     memcpy(out->check_cause, manifest->check.cause, sizeof out->check_cause);
 }
 

@@ -103,6 +103,8 @@ static enum bsw_status prepare(struct encode_call *c, const char *folder,
                                      .device = {.text = device, .most_bytes = asked->device_memory},
                                      .level = bsw_cpu_level_detect(),
                                      .checks_codes = !asked->skip_check,
+                                     .ids = c->call.transport->rank == 0 ? asked->ids : NULL,
+                                     .num_ids = asked->num_ids,
                                      .progress = &c->progress};
     BSW_TRY(bsw_library_check_threads(asked->threads, err));
     BSW_TRY(bsw_library_lend(rows, BSW_MEMORY_PREFIX "base", &c->rows, err));

@@ -12,26 +12,13 @@
 #include "common/base/clock.h"
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
-#include "coordinator/bitsweep_call.h"
+#include "coordinator/bitsweep_index.h"
 #include "coordinator/calibrate/calibrate.h"
 #include "coordinator/job/index_rows.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/search/search_options.h"
 
 _Static_assert(BITSWEEP_ALL == BSW_PROBE_ALL, "of probe");
-
-struct bitsweep_index {
-    struct bitsweep_open_settings settings;
-    char *folder, *device; // owned
-    pthread_mutex_t lock;
-    bsw_transport own, *transport;
-    int num_threads, generation; // bsw_fork_generation
-    struct bitsweep_index_info info;
-    struct bsw_search search;
-    struct bsw_search_request request; // of search, padding included
-    int is_open;
-    struct bitsweep_search_stats stats;
-};
 
 // ---- open ----
 
@@ -90,8 +77,8 @@ static enum bsw_status make(const char *folder, const struct bitsweep_open_setti
     return bsw_setting_number("check-every", settings->check_seconds, 0, 1e9, err);
 }
 
-// What it is, and that all ranks see the same one.
-static enum bsw_status look(bitsweep_index *index, bsw_transport *transport, struct bsw_error *err)
+enum bsw_status bsw_library_index_look(bitsweep_index *index, bsw_transport *transport,
+                                       struct bsw_error *err)
 {
     struct bsw_manifest manifest;
     uint64_t digest = 0;
@@ -112,9 +99,7 @@ static uint64_t digest_of(const struct bitsweep_open_settings *s)
         .counts = counts, .num_counts = 1, .numbers = &s->check_seconds, .num_numbers = 1});
 }
 
-// In a child what the parent has loaded is loaded again, for the threads that there are; what it
-// has on a device is not to be had.
-static enum bsw_status adopt(bitsweep_index *index, struct bsw_error *err)
+enum bsw_status bsw_library_index_adopt(bitsweep_index *index, struct bsw_error *err)
 {
     if (index->search.device.device)
         return bsw_fork_check_own(index->generation, "the index was loaded on a GPU", err);
@@ -141,7 +126,7 @@ int bitsweep_open(const char *folder, const struct bitsweep_open_settings *setti
     if (status == BSW_OK) status = make(folder, &asked, &index, &call.err);
     if (index) index->num_threads = call.num_threads;
     status = bsw_library_call_meet(&call, status, "open", digest_of(&asked));
-    if (status == BSW_OK) status = look(index, call.transport, &call.err);
+    if (status == BSW_OK) status = bsw_library_index_look(index, call.transport, &call.err);
     if (status == BSW_OK)
         *out = index;
     else
@@ -158,7 +143,7 @@ void bitsweep_close(bitsweep_index **index)
     enum bsw_status status = bsw_library_call_begin(
         &call, &(struct bsw_library_call_needs){.ranks = own->settings.ranks});
     // One of a parent that cannot be closed here is left to it.
-    if (status == BSW_OK && adopt(own, NULL) == BSW_OK) destroy(own);
+    if (status == BSW_OK && bsw_library_index_adopt(own, NULL) == BSW_OK) destroy(own);
     bsw_library_call_end(&call, BSW_OK, NULL);
 }
 
@@ -179,10 +164,8 @@ void bitsweep_info(bitsweep_index *index, struct bitsweep_index_info *info)
 
 // ---- calls with an index ----
 
-// After those of other threads. In a child that can make no call, or none with the ranks of the
-// index, the call has a transport of its own, so that an error is no other rank's.
-static enum bsw_status begin_with(bitsweep_index *index, struct bsw_library_call *call,
-                                  const struct bsw_library_call_needs *needs)
+enum bsw_status bsw_library_index_begin(bitsweep_index *index, struct bsw_library_call *call,
+                                        const struct bsw_library_call_needs *needs)
 {
     enum bsw_status status = bsw_library_call_begin(call, needs);
     if (call->is_cut_off) return status;
@@ -191,8 +174,8 @@ static enum bsw_status begin_with(bitsweep_index *index, struct bsw_library_call
     return status;
 }
 
-static int end_with(bitsweep_index *index, struct bsw_library_call *call, enum bsw_status status,
-                    struct bitsweep_error *error)
+int bsw_library_index_end(bitsweep_index *index, struct bsw_library_call *call,
+                          enum bsw_status status, struct bitsweep_error *error)
 {
     if (!call->is_cut_off) pthread_mutex_unlock(&index->lock);
     return bsw_library_call_end(call, status, error);
@@ -352,7 +335,7 @@ static enum bsw_status search(struct search_call *c, enum bsw_status taken,
     bitsweep_index *index = c->index;
     struct bsw_search_request request = {0};
     const struct bsw_search_sink sink = {.answers = {.context = c, .take = take, .begin = begin}};
-    if (taken == BSW_OK) taken = adopt(index, err);
+    if (taken == BSW_OK) taken = bsw_library_index_adopt(index, err);
     if (taken == BSW_OK) taken = prepare(c, queries, &request, err);
     BSW_TRY(
         bsw_library_call_meet(&c->call, taken, "search", XXH3_64bits(&request, sizeof request)));
@@ -414,11 +397,11 @@ int bitsweep_search(bitsweep_index *index, const struct bitsweep_rows *queries,
                                                  .progress = c.asked.progress ? ask : NULL,
                                                  .context = &c,
                                                  .err = &err};
-    status = begin_with(index, &c.call, &needs);
+    status = bsw_library_index_begin(index, &c.call, &needs);
     status = search(&c, status, queries, &c.call.err);
     if (status == BSW_OK && !c.queries.is_empty) note_stats(&c);
     bsw_library_take_back(&c.queries);
-    return end_with(index, &c.call, status, error);
+    return bsw_library_index_end(index, &c.call, status, error);
 }
 
 void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *stats)
@@ -434,14 +417,14 @@ int bitsweep_reconstruct(bitsweep_index *index, const int64_t *ids, uint64_t num
     struct bsw_library_call call;
     struct bsw_manifest manifest = {0};
     const struct bsw_library_call_needs needs = {.threads = 1, .ranks = index->settings.ranks};
-    enum bsw_status status = begin_with(index, &call, &needs);
+    enum bsw_status status = bsw_library_index_begin(index, &call, &needs);
     if (status == BSW_OK && num_ids > 0 && (!ids || !out))
         status = bsw_fail(&call.err, BSW_ERROR_USAGE, "no ids, or no place for their rows");
     if (status == BSW_OK) status = bsw_manifest_read(index->folder, &manifest, &call.err);
     if (status == BSW_OK)
         status = bsw_index_rows_read(&manifest, index->folder, ids, num_ids, out, &call.err);
     bsw_manifest_deinit(&manifest);
-    return end_with(index, &call, status, error);
+    return bsw_library_index_end(index, &call, status, error);
 }
 
 // ---- calibrate ----
@@ -489,7 +472,7 @@ static enum bsw_status calibrate(struct calibrate_call *c, bitsweep_index *index
     bsw_search_close(&index->search);
     index->is_open = 0;
     BSW_TRY(bsw_calibrate_run(&c->settings, c->call.transport, &stats, err));
-    BSW_TRY(look(index, c->call.transport, err));
+    BSW_TRY(bsw_library_index_look(index, c->call.transport, err));
     if (!out) return BSW_OK;
     const struct bitsweep_calibrate_stats told = {.size = sizeof told,
                                                   .seconds = stats.seconds,
@@ -518,13 +501,13 @@ int bitsweep_calibrate(bitsweep_index *index, const struct bitsweep_calibrate_se
                                                  .progress = c.asked.progress,
                                                  .context = c.asked.progress_context,
                                                  .err = &err};
-    status = begin_with(index, &c.call, &needs);
-    if (status == BSW_OK) status = adopt(index, &c.call.err);
+    status = bsw_library_index_begin(index, &c.call, &needs);
+    if (status == BSW_OK) status = bsw_library_index_adopt(index, &c.call.err);
     if (status == BSW_OK) status = prepare_calibration(&c, index, &c.call.err);
     status = bsw_library_call_meet(
         &c.call, status, "calibrate",
         bsw_library_digest(&(struct bsw_library_alike){.counts = alike, .num_counts = 2}));
     if (status == BSW_OK) status = calibrate(&c, index, stats, &c.call.err);
     bsw_library_take_back(&c.queries);
-    return end_with(index, &c.call, status, error);
+    return bsw_library_index_end(index, &c.call, status, error);
 }

@@ -8,9 +8,10 @@
 #define BENCH "bench"
 
 static const struct bsw_command *const commands[] = {
-    &bsw_command_synth,     &bsw_command_encode, &bsw_command_search,  &bsw_command_groundtruth,
-    &bsw_command_eval,      &bsw_command_info,   &bsw_command_convert, &bsw_command_train,
-    &bsw_command_calibrate, &bsw_command_verify, &bsw_command_plan,    &bsw_command_sweep};
+    &bsw_command_synth,  &bsw_command_encode,  &bsw_command_search, &bsw_command_groundtruth,
+    &bsw_command_eval,   &bsw_command_append,  &bsw_command_delete, &bsw_command_compact,
+    &bsw_command_info,   &bsw_command_convert, &bsw_command_train,  &bsw_command_calibrate,
+    &bsw_command_verify, &bsw_command_plan,    &bsw_command_sweep};
 
 static const struct bsw_program program = {
     .name = "",

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 packages=(libc6-dev libgomp1 libopenmpi-dev libprotobuf-c-dev libxxhash-dev libhwloc-dev libopenblas-dev
-    libjansson-dev libcmocka-dev)
+    libjansson-dev libutf8proc-dev libcmocka-dev)
 # What these depend on, but no program of ours: compilers, scripts, data.
 unneeded='^(gcc|cpp|gfortran|binutils|perl|auto|lib(binutils|ctf|gprofng|perl|icu|[a-z]*san|itm|cc1|js-|x11|xcb|jpeg|isl|mpc|mpfr|db5|pam|gnutls|hdf5|curl|ssl-|llvm|mlir|ldap|stdc\+\+-|gcc-[0-9]))|^(m4|dpkg|tar|passwd|adduser|debconf|openssh-client|hdf5-helpers)'
 

@@ -14,7 +14,7 @@ install(FILES ${library_header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 # What a program needs that is linked with libbitsweep.a; with the shared library it needs nothing.
 set(static_libs)
-foreach(needed PROTOBUF_C XXHASH HWLOC JANSSON OPENBLAS)
+foreach(needed PROTOBUF_C XXHASH HWLOC JANSSON OPENBLAS UTF8PROC)
   list(APPEND static_libs ${${needed}_LINK_LIBRARIES})
 endforeach()
 list(APPEND static_libs ${OpenMP_C_FLAGS} -pthread -lm -ldl)

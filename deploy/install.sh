@@ -27,6 +27,7 @@ needed=(
     "library hwloc libhwloc-dev"
     "library openblas libopenblas-dev"
     "library jansson libjansson-dev"
+    "library libutf8proc libutf8proc-dev"
     "library hdf5-serial libhdf5-dev"
     "library cmocka libcmocka-dev"
     "header simde/x86/avx512.h libsimde-dev"

@@ -227,7 +227,7 @@ shard/codecs: common kernels shard/lists
 shard/scan: common shard/lists
 shard/host: common kernels shard/seam shard/codecs shard/lists shard/scan
 shard/device: common kernels shard/seam shard/codecs shard/host shard/lists shard/scan
-shard/exact: common kernels shard/seam shard/codecs shard/device
+shard/exact: common kernels shard/seam shard/codecs shard/device shard/lists
 shard/lists: common kernels
 shard/checks: common kernels shard/seam shard/codecs shard/host
 shard: common kernels shard

@@ -20,8 +20,12 @@ set(night_tests
   check_cuts check_lists_resume
   # A wheel is compiled anew; check_python makes one of the library that is there.
   check_wheel
+  # A table of a paper; check_rbe_tables.
+  check_text_tables
   # Drawn questions and inputs; check_truth_definition, check_metamorphic, fuzz_X_replay.
-  check_fuzzed_searches fuzz_short)
+  check_fuzzed_searches fuzz_short
+  # A thousand histories of an index that changes; check_living.
+  check_histories)
 if(BITSWEEP_SANITIZE)
   list(APPEND night_tests kernelcheck kernelcheck_avxvnni
     check_resume check_train check_faults check_device_faults check_self_check check_bench check_bench_cluster

@@ -136,7 +136,7 @@ device_bench_run device_bench_scan, device_bench_agree, device_bench_stream,
     device_bench_kernel_alone, device_bench_hits, device_bench_select, device_bench_tables,
     device_bench_lists, device_bench_rbegir, device_bench_progressive, device_bench_encode,
     device_bench_refine, device_bench_exact_u8, device_bench_exact_float, device_bench_exact_screen,
-    device_bench_exact_screen_hits, device_bench_bytes;
+    device_bench_exact_screen_hits, device_bench_assign, device_bench_bytes;
 
 // Rows that a case asks for.
 static inline uint64_t device_bench_num_rows(const struct device_bench *bench,

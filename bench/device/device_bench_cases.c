@@ -211,6 +211,7 @@ const struct device_bench_case device_bench_cases[] = {
      "the same, one row in 1000 reaches a limit",
      device_bench_exact_screen_hits,
      {INTEGERS("")}},
+    {"assign", "65,536 rows of bytes to 8,192 centroids", device_bench_assign, {INTEGERS("")}},
     BYTES(1),
     BYTES(8),
     BYTES(64),

@@ -21,7 +21,7 @@ declare -A bench_cases=(
     [bench_lists]="lists-10k,lists-1k,lists-1,gpu-lists-10k,gpu-lists-1k,select-*,hits-*"
     [bench_codes]="saq-*,table-*,progressive"
     [bench_rbegir]="rbegir*"
-    [bench_rest]="lists-mma-*,lists-hopper-*,short-*,stream-*,encode-*,refine,exact-*,raw-*")
+    [bench_rest]="lists-mma-*,lists-hopper-*,short-*,stream-*,encode-*,refine,exact-*,assign,raw-*")
 
 choose_programs() {
     if ((is_emulated)); then

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/files/index_manifest.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -13,7 +10,9 @@
 #include "common/base/arithmetic.h"
 #include "common/codes/metric.h"
 #include "common/files/calibration.h"
+#include "common/files/manifest_parts.h"
 #include "common/files/sealed_message.h"
+#include "common/rows/text_lines.h"
 #include "common/rows/vectors.h"
 
 uint64_t bsw_row_digest(const void *row, size_t bytes, uint64_t row_id)
@@ -31,6 +30,7 @@ struct message_storage { // what a packed Manifest points into
     Bsw__Lists lists;
     Bsw__CodeCheck check;
     struct bsw_calibration_message calibration;
+    struct bsw_part_messages *parts;
     Bsw__Shard *shards;
     Bsw__Shard **shard_pointers;
     struct bsw_buffer part; // of the codec
@@ -40,6 +40,7 @@ static void storage_deinit(struct message_storage *storage)
 {
     bsw_buffer_deinit(&storage->part);
     bsw_calibration_message_deinit(&storage->calibration);
+    bsw_parts_free(&storage->parts);
     bsw_free(&storage->shards);
     bsw_free(&storage->shard_pointers);
 }
@@ -67,9 +68,25 @@ struct bsw_known_answers bsw_manifest_known(const struct bsw_manifest *manifest,
 {
     const struct bsw_shard_entry *entry = &manifest->shards[shard];
     if (manifest->num_known == 0) return (struct bsw_known_answers){0};
-    return (struct bsw_known_answers){manifest->num_known,
-                                      bsw_known_rows(entry->num_rows - entry->dropped_rows),
+    uint64_t rows = entry->num_rows - entry->dropped_rows;
+    return (struct bsw_known_answers){manifest->num_known, entry->num_known_rows,
+                                      entry->num_known_rows < bsw_known_rows(rows),
                                       manifest->known + entry->first_known};
+}
+
+// Each shard has its num_known_rows.
+static enum bsw_status reserve_known(struct bsw_manifest *manifest, uint32_t num_queries,
+                                     size_t total, struct bsw_error *err)
+{
+    size_t next = 0;
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        manifest->shards[i].first_known = next;
+        next += (size_t)num_queries * manifest->shards[i].num_known_rows;
+    }
+    bsw_free(&manifest->known);
+    BSW_TRY(bsw_allocate(&manifest->known, total, sizeof *manifest->known, "known answers", err));
+    manifest->num_known = num_queries;
+    return BSW_OK;
 }
 
 enum bsw_status bsw_manifest_reserve_known(struct bsw_manifest *manifest, uint32_t num_queries,
@@ -78,13 +95,10 @@ enum bsw_status bsw_manifest_reserve_known(struct bsw_manifest *manifest, uint32
     size_t total = 0;
     for (uint32_t i = 0; i < manifest->num_shards; i++) {
         struct bsw_shard_entry *entry = &manifest->shards[i];
-        entry->first_known = total;
-        total += (size_t)num_queries * bsw_known_rows(entry->num_rows - entry->dropped_rows);
+        entry->num_known_rows = bsw_known_rows(entry->num_rows - entry->dropped_rows);
+        total += (size_t)num_queries * entry->num_known_rows;
     }
-    bsw_free(&manifest->known);
-    BSW_TRY(bsw_allocate(&manifest->known, total, sizeof *manifest->known, "known answers", err));
-    manifest->num_known = num_queries;
-    return BSW_OK;
+    return reserve_known(manifest, num_queries, total, err);
 }
 
 static void fill_shard(const struct bsw_manifest *manifest, uint32_t index, int with_digest,
@@ -100,6 +114,9 @@ static void fill_shard(const struct bsw_manifest *manifest, uint32_t index, int 
     shard->vectors_bytes = entry->vectors_bytes;
     shard->dropped_rows = entry->dropped_rows;
     if (manifest->lists.count > 0) shard->places = entry->num_places;
+    shard->deleted_rows = entry->deleted_rows;
+    shard->deleted_in = entry->deleted_in;
+    shard->deleted_digest = entry->deleted_digest;
     if (!with_digest) return;
     shard->lists_digest = entry->lists_digest;
     shard->n_known_answers = (size_t)known.num_queries * known.num_rows;
@@ -115,6 +132,7 @@ static void fill_source(const struct bsw_manifest *manifest, Bsw__Source *source
     source->num_rows = manifest->source_rows;
     source->digest = manifest->source_digest;
     source->copied = manifest->source_is_copied;
+    source->shift = manifest->source_shift;
 }
 
 static size_t centroid_bytes(const struct bsw_manifest *manifest)
@@ -193,6 +211,7 @@ static enum bsw_status fill_message(const struct bsw_manifest *manifest, int wit
         BSW_TRY(bsw_calibration_fill(&manifest->calibration, &storage->calibration, err));
         message->calibration = &storage->calibration.message;
     }
+    BSW_TRY(bsw_parts_fill(manifest, message, &storage->parts, err));
     return fill_part(manifest, storage, err);
 }
 
@@ -295,7 +314,10 @@ static enum bsw_status parse_shards(const char *name, const Bsw__Manifest *messa
                                                   .vectors_bytes = shard->vectors_bytes,
                                                   .dropped_rows = shard->dropped_rows,
                                                   .num_places = message->lists ? shard->places : 0,
-                                                  .lists_digest = shard->lists_digest};
+                                                  .lists_digest = shard->lists_digest,
+                                                  .deleted_rows = shard->deleted_rows,
+                                                  .deleted_in = shard->deleted_in,
+                                                  .deleted_digest = shard->deleted_digest};
     }
     if (next != out->first_row + out->num_rows || dropped != out->dropped_rows) {
         return bad(name, "rows of the shards do not add up", err);
@@ -312,6 +334,19 @@ static int is_list(const uint64_t *list, size_t count, uint64_t num_rows)
     return 1;
 }
 
+// Rows of each answer of a shard: as many as there can be, but for those that were deleted, and in
+// shards of older programs.
+static int take_known_rows(const Bsw__Shard *shard, uint32_t num_queries, int may_be_short,
+                           struct bsw_shard_entry *entry)
+{
+    uint32_t most = bsw_known_rows(entry->num_rows - entry->dropped_rows);
+    size_t rows = shard->n_known_answers / num_queries;
+    if (shard->n_known_answers % num_queries != 0 || rows > most) return 0;
+    if (rows < most && !may_be_short) return 0;
+    entry->num_known_rows = (uint32_t)rows;
+    return 1;
+}
+
 // Answers by a rule of other programs are left out, as if there were none.
 static enum bsw_status parse_known(const char *name, const Bsw__Manifest *message,
                                    struct bsw_manifest *out, struct bsw_error *err)
@@ -319,16 +354,19 @@ static enum bsw_status parse_known(const char *name, const Bsw__Manifest *messag
     if (message->known_rule != out->codec->known_rule) return BSW_OK;
     if (message->known_queries < 1 || message->known_queries > BSW_KNOWN_QUERIES)
         return bad(name, "number of known answers", err);
+    size_t total = 0;
     for (uint32_t i = 0; i < out->num_shards; i++) {
         const Bsw__Shard *shard = message->shards[i];
-        size_t rows = bsw_known_rows(shard->num_rows - shard->dropped_rows);
-        int is_good = shard->n_known_answers == rows * message->known_queries;
+        int is_good = take_known_rows(shard, message->known_queries, message->generation > 0,
+                                      &out->shards[i]);
+        size_t rows = out->shards[i].num_known_rows;
+        total += shard->n_known_answers;
         for (uint32_t q = 0; q < message->known_queries && is_good; q++)
             is_good =
                 is_list(shard->known_answers + q * rows, rows, bsw_shard_places(&out->shards[i]));
         if (!is_good) return bad(name, "known answers do not fit the shard", err);
     }
-    BSW_TRY(bsw_manifest_reserve_known(out, message->known_queries, err));
+    BSW_TRY(reserve_known(out, message->known_queries, total, err));
     for (uint32_t i = 0; i < out->num_shards; i++) {
         const Bsw__Shard *shard = message->shards[i];
         if (shard->n_known_answers > 0)
@@ -373,7 +411,10 @@ static enum bsw_status parse_source(const char *name, const Bsw__Source *source,
     out->source_rows = source->num_rows;
     out->source_digest = source->digest;
     out->source_is_copied = source->copied;
-    if (out->first_row + out->num_rows > out->source_rows)
+    out->source_shift = source->shift;
+    uint64_t first = out->first_row - out->source_shift;
+    if (out->num_parts == 0 &&
+        (first > out->source_rows || out->num_rows > out->source_rows - first))
         return bad(name, "more rows than the source has", err);
     return BSW_OK;
 }
@@ -419,17 +460,21 @@ static enum bsw_status parse_lists(const char *name, const Bsw__Lists *lists,
 static enum bsw_status check_version(const char *name, const Bsw__Manifest *message,
                                      struct bsw_error *err)
 {
-    int version = message->code_rule > 0    ? BSW_RULED_FORMAT_VERSION
+    int is_living =
+        message->generation > 0 || message->ids_digest != 0 ||
+        (message->source && message->source->shift != 0); // as bsw_manifest_is_living has it
+    int version = is_living                 ? BSW_LIVING_FORMAT_VERSION
+                  : message->code_rule > 0  ? BSW_RULED_FORMAT_VERSION
                   : !message->lists         ? BSW_INDEX_FORMAT_VERSION
                   : message->lists->vectors ? BSW_ORDERED_FORMAT_VERSION
                                             : BSW_LISTS_FORMAT_VERSION;
     if (message->format_version == (uint32_t)version) return BSW_OK;
-    if (message->format_version > BSW_RULED_FORMAT_VERSION)
+    if (message->format_version > BSW_LIVING_FORMAT_VERSION)
         return bsw_fail(err, BSW_ERROR_BAD_DATA,
                         "%s: format version %u, this program reads %d to %d: it was made by a "
                         "newer bitsweep",
                         name, message->format_version, BSW_INDEX_FORMAT_VERSION,
-                        BSW_RULED_FORMAT_VERSION);
+                        BSW_LIVING_FORMAT_VERSION);
     return bsw_fail(err, BSW_ERROR_BAD_DATA,
                     "%s: format version %u, but its content is that of version %d", name,
                     message->format_version, version);
@@ -473,6 +518,7 @@ static enum bsw_status parse_message(const struct bsw_codec *const *codecs, cons
     }
     BSW_TRY(parse_layout(name, message, out, err));
     BSW_TRY(parse_shards(name, message, out, err));
+    BSW_TRY(bsw_parts_take(name, message, out, err));
     BSW_TRY(parse_known(name, message, out, err));
     BSW_TRY(parse_source(name, message->source, out, err));
     out->codec_number = message->codec_number;
@@ -506,6 +552,7 @@ void bsw_manifest_deinit(struct bsw_manifest *manifest)
     manifest->part = NULL;
     bsw_free(&manifest->shards);
     bsw_free(&manifest->known);
+    bsw_free(&manifest->parts);
     bsw_free(&manifest->lists.centroids);
     bsw_calibration_deinit(&manifest->calibration);
 }
@@ -518,69 +565,7 @@ double bsw_manifest_row_bytes(const struct bsw_manifest *manifest)
            4 * (manifest->lists.count > 0);
 }
 
-// ---- paths ----
-
-enum bsw_status bsw_shard_path(char out[BSW_PATH_BYTES], const char *folder, uint32_t shard,
-                               uint32_t num_shards, const char *suffix, struct bsw_error *err)
+int bsw_manifest_has_rows(const struct bsw_manifest *manifest)
 {
-    char name[64];
-    snprintf(name, sizeof name, "shard-%05u-of-%05u%s", shard, num_shards, suffix);
-    return bsw_path_join(out, folder, name, err);
-}
-
-// A source that is no file.
-static int is_made(const char *source)
-{
-    return strncmp(source, "synth:", 6) == 0 || bsw_memory_rows_is_name(source);
-}
-
-enum bsw_status bsw_manifest_source(const struct bsw_manifest *manifest, const char *folder,
-                                    char out[BSW_PATH_BYTES], struct bsw_error *err)
-{
-    if (!is_made(manifest->source_path) && manifest->source_path[0] != '/') {
-        return bsw_path_join(out, folder, manifest->source_path, err);
-    }
-    snprintf(out, BSW_PATH_BYTES, "%s", manifest->source_path);
-    return BSW_OK;
-}
-
-static enum bsw_status resolve(const char *path, char out[PATH_MAX], struct bsw_error *err)
-{
-    if (realpath(path, out)) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_IO, "%s: %s", path, strerror(errno));
-}
-
-enum bsw_status bsw_source_relative(const char *source, const char *folder,
-                                    char out[BSW_PATH_BYTES], struct bsw_error *err)
-{
-    char file[PATH_MAX], base[PATH_MAX];
-    struct bsw_hdf5_name hdf5;
-    if (is_made(source)) {
-        snprintf(out, BSW_PATH_BYTES, "%s", source);
-        return BSW_OK;
-    }
-    int is_hdf5 = bsw_hdf5_name_parse(source, BSW_HDF5_BASE, &hdf5);
-    BSW_TRY(resolve(is_hdf5 ? hdf5.file : source, file, err));
-    BSW_TRY(resolve(folder, base, err));
-    size_t common = 0; // length of the shared leading folders, up to and with a slash
-    for (size_t i = 0;; i++) {
-        int base_ends = base[i] == '\0';
-        if ((base_ends || base[i] == '/') && file[i] == '/') common = i + 1;
-        if (base_ends || base[i] != file[i]) break;
-    }
-    size_t used = 0;
-    out[0] = '\0';
-    const char *rest = strlen(base) >= common ? base + common : "";
-    while (*rest) { // one step up for each folder of base that file does not share
-        if (used + 3 >= BSW_PATH_BYTES) return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
-        memcpy(out + used, "../", 3);
-        used += 3;
-        rest += strcspn(rest, "/");
-        if (*rest == '/') rest++;
-    }
-    int written = snprintf(out + used, BSW_PATH_BYTES - used, "%s%s%s", file + common,
-                           is_hdf5 ? ":" : "", is_hdf5 ? hdf5.dataset : "");
-    if (written < 0 || (size_t)written >= BSW_PATH_BYTES - used)
-        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
-    return BSW_OK;
+    return manifest->source_is_copied || !bsw_name_is_text(manifest->source_path);
 }

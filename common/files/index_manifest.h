@@ -76,6 +76,7 @@ static inline const char *bsw_codec_name(const struct bsw_codec *codec)
 struct bsw_known_answers {
     uint32_t num_queries; // 0: none
     uint32_t num_rows;    // of each list
+    int is_short;         // rows of the lists were deleted: others may follow those that stayed
     const uint64_t *best; // [num_queries][num_rows]; borrowed
 };
 
@@ -87,11 +88,13 @@ static inline uint32_t bsw_known_rows(uint64_t num_rows)
 
 // Format versions of manifests: 2 has lists, which programs that know 1 alone must not take for a
 // flat index; 3 has rows that are copied in the order of lists; 4 may have either, and its codes
-// follow a rule that is newer than the codec.
+// follow a rule that is newer than the codec; 5 may have all of these, and was changed since it was
+// made, has ids of its own, or is a part of an index that was.
 #define BSW_INDEX_FORMAT_VERSION   1
 #define BSW_LISTS_FORMAT_VERSION   2
 #define BSW_ORDERED_FORMAT_VERSION 3
 #define BSW_RULED_FORMAT_VERSION   4
+#define BSW_LIVING_FORMAT_VERSION  5
 #define BSW_MAX_SHARDS             65536
 #define BSW_INDEX_MODEL_NAME       "model.rbe" // of codecs that have a model file
 
@@ -107,6 +110,10 @@ struct bsw_shard_entry {
     // fewer than the rows take. 0: those of the rows, as without lists.
     uint64_t num_places;
     uint64_t lists_digest; // XXH3 of the .lists file
+    uint64_t deleted_rows; // by deletes, dropped ones not counted
+    uint64_t deleted_in;   // the generation that their file is named after; 0: none
+    uint64_t deleted_digest;
+    uint32_t num_known_rows; // of each known answer; fewer where some of those were deleted
 };
 
 static inline uint64_t bsw_shard_places(const struct bsw_shard_entry *entry)
@@ -174,6 +181,18 @@ static inline int bsw_code_check_is_low(const struct bsw_code_check *check)
     return check->num_queries > 0 && check->recall < BSW_CODE_CHECK_LEAST;
 }
 
+// Shards that were made in one go, by encode, append or compact (docs/living.md).
+#define BSW_PART_NAME_BYTES 16
+struct bsw_index_part {
+    char folder[BSW_PART_NAME_BYTES]; // in that of the index: "part-00001"; "": its own
+    uint32_t num_shards;
+    uint64_t build_digest; // in the headers of its files
+    char source_path[BSW_PATH_BYTES];
+    uint64_t source_file_bytes, source_rows, source_shift;
+    int source_is_copied, has_ordered_vectors;
+    uint64_t ids_digest;
+};
+
 struct bsw_manifest {
     uint64_t build_digest; // of all parameters and the source's digest; in every shard's header
     uint64_t first_row;    // id of the first encoded row
@@ -208,7 +227,20 @@ struct bsw_manifest {
     uint64_t source_digest;     // sum over encoded rows of bsw_row_digest; without dropped ones
                                 // where lists.has_ordered_vectors
     int source_is_copied;       // the index has .vectors files
+    uint64_t source_shift;      // id of a row less its number in the source, modulo 2^64
+    uint64_t ids_digest;        // XXH3 of the ids that rows have beside their numbers; 0: none
+
+    // Changes since the index was made; 0: none, and no parts. Else the parts have what the members
+    // above say of the source, which are then those of the first part, but for source_digest.
+    uint64_t generation;
+    uint32_t num_parts;
+    struct bsw_index_part *parts; // [num_parts], in the order of their shards; owned
 };
+
+static inline int bsw_manifest_is_living(const struct bsw_manifest *manifest)
+{
+    return manifest->generation > 0 || manifest->source_shift != 0 || manifest->ids_digest != 0;
+}
 
 // Whether there is a bias beside the codes of a row.
 static inline int bsw_manifest_has_biases(const struct bsw_manifest *manifest)
@@ -220,6 +252,7 @@ static inline int bsw_manifest_has_biases(const struct bsw_manifest *manifest)
 // As the manifest has it.
 static inline int bsw_manifest_format_version(const struct bsw_manifest *manifest)
 {
+    if (bsw_manifest_is_living(manifest)) return BSW_LIVING_FORMAT_VERSION;
     if (manifest->code_rule > 0) return BSW_RULED_FORMAT_VERSION;
     if (manifest->lists.count == 0) return BSW_INDEX_FORMAT_VERSION;
     return manifest->lists.has_ordered_vectors ? BSW_ORDERED_FORMAT_VERSION
@@ -274,6 +307,39 @@ enum bsw_status bsw_manifest_unpack(const struct bsw_codec *const *codecs, const
                                     struct bsw_error *err);
 void bsw_manifest_deinit(struct bsw_manifest *manifest);
 
+// ---- parts (manifest_parts.c) ----
+
+// Where a shard lies and what its rows came from. Borrowed from the manifest.
+struct bsw_shard_home {
+    uint32_t shard, num_shards; // of the part
+    const char *folder;         // as struct bsw_index_part has it
+    uint64_t build_digest;
+    const char *source_path;
+    uint64_t source_file_bytes, source_rows, source_shift;
+    int source_is_copied, has_ordered_vectors;
+};
+struct bsw_shard_home bsw_manifest_home(const struct bsw_manifest *manifest, uint32_t shard);
+
+// What an index without parts is as one: of the folder's own.
+void bsw_manifest_as_part(const struct bsw_manifest *manifest, struct bsw_index_part *out);
+
+// Rows that searches can find.
+uint64_t bsw_manifest_live_rows(const struct bsw_manifest *manifest);
+static inline uint64_t bsw_shard_live_rows(const struct bsw_shard_entry *entry)
+{
+    return entry->num_rows - entry->dropped_rows - entry->deleted_rows;
+}
+
+// A file of a shard: suffix ".codes", ".vectors", ".lists", in the index `folder`.
+enum bsw_status bsw_manifest_shard_path(char out[BSW_PATH_BYTES],
+                                        const struct bsw_manifest *manifest, const char *folder,
+                                        uint32_t shard, const char *suffix, struct bsw_error *err);
+
+// Whether a name in an index folder is that of a part: "part-00001". number may be NULL.
+int bsw_index_part_is_named(const char *name, uint32_t *number);
+
+// ---- paths (index_paths.c) ----
+
 // "shard-00003-of-00016" + suffix (".codes", ".vectors") in folder.
 enum bsw_status bsw_shard_path(char out[BSW_PATH_BYTES], const char *folder, uint32_t shard,
                                uint32_t num_shards, const char *suffix, struct bsw_error *err);
@@ -282,9 +348,15 @@ enum bsw_status bsw_shard_path(char out[BSW_PATH_BYTES], const char *folder, uin
 // and what stands beside them.
 double bsw_manifest_row_bytes(const struct bsw_manifest *manifest);
 
+// 1 unless rows are nowhere to be read: those that a model makes of text, without a copy.
+int bsw_manifest_has_rows(const struct bsw_manifest *manifest);
+
 // The path of the source as seen from here: source_path resolved against the index folder.
 enum bsw_status bsw_manifest_source(const struct bsw_manifest *manifest, const char *folder,
                                     char out[BSW_PATH_BYTES], struct bsw_error *err);
+// That of a shard, resolved against the folder of its part.
+enum bsw_status bsw_shard_source(const struct bsw_shard_home *home, const char *folder,
+                                 char out[BSW_PATH_BYTES], struct bsw_error *err);
 
 // `source` relative to `folder` (both existing), or unchanged for synth:.
 enum bsw_status bsw_source_relative(const char *source, const char *folder,

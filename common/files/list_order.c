@@ -178,7 +178,7 @@ enum bsw_status bsw_list_order_read(const struct bsw_manifest *manifest, const c
     struct bsw_buffer bytes = {0};
     *out = (struct bsw_list_order){0};
     if (manifest->lists.count == 0) return BSW_OK;
-    BSW_TRY(bsw_shard_path(path, folder, shard, manifest->num_shards, ".lists", err));
+    BSW_TRY(bsw_manifest_shard_path(path, manifest, folder, shard, ".lists", err));
     if (!bsw_file_exists(path))
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: missing from the index", path);
     uint64_t most = bsw_list_order_file_bytes(manifest->lists.count, entry->num_places);
@@ -189,9 +189,9 @@ enum bsw_status bsw_list_order_read(const struct bsw_manifest *manifest, const c
                           "encode made with this manifest.pb, or encode again",
                           path);
     if (status == BSW_OK)
-        status = bsw_list_order_parse(path, bytes.data, bytes.bytes, manifest->build_digest,
-                                      manifest->lists.count, entry->num_rows, entry->num_places,
-                                      out, err);
+        status = bsw_list_order_parse(
+            path, bytes.data, bytes.bytes, bsw_manifest_home(manifest, shard).build_digest,
+            manifest->lists.count, entry->num_rows, entry->num_places, out, err);
     bsw_buffer_deinit(&bytes);
     return status;
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "common/files/deleted_rows.h"
+
 #define BLOCK_TARGET_BYTES (1u << 20)
 
 // Both kinds of file begin with this; unused bytes up to BSW_SHARD_HEADER_BYTES are 0.
@@ -85,7 +87,8 @@ void bsw_shard_shape_init(struct bsw_shard_shape *shape, const struct bsw_manife
                                       .num_rows = manifest->shards[shard].num_rows,
                                       .num_places = bsw_shard_places(&manifest->shards[shard]),
                                       .num_lists = manifest->lists.count,
-                                      .has_ordered_vectors = manifest->lists.has_ordered_vectors,
+                                      .has_ordered_vectors =
+                                          bsw_manifest_home(manifest, shard).has_ordered_vectors,
                                       .first_row = manifest->shards[shard].first_row};
     const struct bsw_code_array_list list = bsw_code_arrays_list(shape);
     for (size_t i = 0; i < list.count; i++) shape->bundle_bytes += list.items[i].bundle_bytes;
@@ -177,11 +180,12 @@ uint64_t bsw_code_arrays_digest(const struct bsw_shard_shape *shape,
 static void make_header(const struct bsw_manifest *manifest, uint32_t shard, const char magic[8],
                         uint32_t block_bundles, uint64_t unit_bytes, struct file_header *out)
 {
+    const struct bsw_shard_home home = bsw_manifest_home(manifest, shard);
     *out = (struct file_header){.version = BSW_INDEX_FORMAT_VERSION,
-                                .shard = shard,
-                                .num_shards = manifest->num_shards,
+                                .shard = home.shard,
+                                .num_shards = home.num_shards,
                                 .block_bundles = block_bundles,
-                                .build_digest = manifest->build_digest,
+                                .build_digest = home.build_digest,
                                 .first_row = manifest->shards[shard].first_row,
                                 .num_rows = manifest->shards[shard].num_rows,
                                 .bundle_bytes = unit_bytes};
@@ -301,7 +305,7 @@ enum bsw_status bsw_shard_file_open(const struct bsw_manifest *manifest, const c
 {
     *out = (struct bsw_shard_file){.fd = -1};
     bsw_shard_shape_init(&out->shape, manifest, shard);
-    BSW_TRY(bsw_shard_path(out->path, folder, shard, manifest->num_shards, ".codes", err));
+    BSW_TRY(bsw_manifest_shard_path(out->path, manifest, folder, shard, ".codes", err));
     uint64_t bytes = bsw_shard_codes_bytes(&out->shape);
     if (manifest->shards[shard].codes_bytes != bytes) {
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: the manifest's size does not fit its rows",
@@ -313,6 +317,8 @@ enum bsw_status bsw_shard_file_open(const struct bsw_manifest *manifest, const c
     enum bsw_status status = open_part(out->path, bytes, &out->fd, err);
     if (status == BSW_OK) status = check_header(out->fd, out->path, &expected, err);
     if (status == BSW_OK) status = read_footer(out, manifest, shard, expected.digest, err);
+    if (status == BSW_OK)
+        status = bsw_deleted_rows_read(manifest, folder, shard, &out->deleted, err);
     if (status != BSW_OK) bsw_shard_file_close(out);
     return status;
 }
@@ -329,6 +335,17 @@ static int has_rows_behind(const struct bsw_shard_shape *shape, uint32_t block, 
     return arrays.masks[num_bundles - 1] >> rest != 0;
 }
 
+// Rows that were deleted are masked, as those are that were dropped.
+static void mask_deleted(const struct bsw_shard_file *file, uint32_t block, void *bytes)
+{
+    struct bsw_code_arrays arrays;
+    size_t num_bundles = bsw_shard_block_bundles(&file->shape, block);
+    if (!file->deleted) return;
+    bsw_code_arrays_in_block(&file->shape, bytes, num_bundles, &arrays);
+    for (size_t b = 0; b < num_bundles; b++)
+        arrays.masks[b] &= ~file->deleted[(size_t)block * file->shape.block_bundles + b];
+}
+
 enum bsw_status bsw_shard_file_read_block(const struct bsw_shard_file *file, uint32_t block,
                                           void *out, struct bsw_error *err)
 {
@@ -340,6 +357,7 @@ enum bsw_status bsw_shard_file_read_block(const struct bsw_shard_file *file, uin
         fault = "is corrupt";
     else if (has_rows_behind(&file->shape, block, out))
         fault = "has rows behind the last";
+    if (!fault) mask_deleted(file, block, out);
     if (!fault) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: block %u of %u (bytes %llu to %llu) %s",
                     file->path, block, file->shape.num_blocks, (unsigned long long)offset,
@@ -350,6 +368,7 @@ void bsw_shard_file_close(struct bsw_shard_file *file)
 {
     bsw_file_close(&file->fd);
     bsw_free(&file->block_digests);
+    bsw_free(&file->deleted);
 }
 
 enum bsw_status bsw_vectors_file_open(const struct bsw_manifest *manifest, const char *folder,
@@ -361,7 +380,7 @@ enum bsw_status bsw_vectors_file_open(const struct bsw_manifest *manifest, const
     *fd = -1;
     bsw_shard_shape_init(&shape, manifest, shard);
     make_header(manifest, shard, vectors_magic, 0, source_row_bytes(manifest), &expected);
-    BSW_TRY(bsw_shard_path(path, folder, shard, manifest->num_shards, ".vectors", err));
+    BSW_TRY(bsw_manifest_shard_path(path, manifest, folder, shard, ".vectors", err));
     uint64_t bytes = bsw_shard_vectors_bytes(&shape, source_row_bytes(manifest));
     if (manifest->shards[shard].vectors_bytes != bytes) {
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: the manifest's size does not fit its rows",

@@ -131,6 +131,7 @@ struct bsw_shard_file {
     char path[BSW_PATH_BYTES];
     struct bsw_shard_shape shape;
     uint64_t *block_digests; // owned
+    uint32_t *deleted;       // [bundles]: rows that were deleted; NULL: none; owned
 };
 
 // A missing file or one of another build or with a wrong size or checksum is BSW_ERROR_BAD_DATA
@@ -139,7 +140,8 @@ enum bsw_status bsw_shard_file_open(const struct bsw_manifest *manifest, const c
                                     uint32_t shard, struct bsw_shard_file *out,
                                     struct bsw_error *err);
 // Reads block `block` into memory of at least bsw_shard_block_bytes, aligned to 8 bytes, and checks
-// its digest, and that no mask has rows behind the last. Thread-safe.
+// its digest, and that no mask has rows behind the last; then takes deleted rows from the masks.
+// Thread-safe.
 enum bsw_status bsw_shard_file_read_block(const struct bsw_shard_file *file, uint32_t block,
                                           void *out, struct bsw_error *err);
 void bsw_shard_file_close(struct bsw_shard_file *file);

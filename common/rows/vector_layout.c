@@ -386,6 +386,31 @@ int bsw_npy_array_find(const void *data, size_t bytes, const char *const *types,
            total == bytes;
 }
 
+enum bsw_status bsw_npy_integers_parse(const char *name, const void *data, size_t bytes,
+                                       struct bsw_npy_integers *out, struct bsw_error *err)
+{
+    static const char *const types[] = {"i8", "u8", "i4", "u4"};
+    const struct head head = {
+        .name = name, .data = data, .bytes = bytes, .file_bytes = bytes, .err = err};
+    struct npy_header header = {0};
+    size_t type = 0;
+    BSW_TRY(read_npy_header(&head, &header, &out->first_byte));
+    while (type < 4 && !is_npy_type(&header, types[type])) type++;
+    if (type == 4 || header.num_axes != 1)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                        "%s: must be one axis of int64, uint64, int32 or uint32: in Python, "
+                        "numpy.save(FILE, ids.astype('int64'))",
+                        name);
+    out->bytes = types[type][1] == '8' ? 8 : 4;
+    out->is_signed = types[type][0] == 'i';
+    out->count = header.shape[0];
+    if (out->count == (bytes - out->first_byte) / out->bytes &&
+        (bytes - out->first_byte) % out->bytes == 0)
+        return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %zu bytes do not fit the %llu numbers it says",
+                    name, bytes, (unsigned long long)out->count);
+}
+
 static enum bsw_status (*const parsers[BSW_NUM_FORMS])(const struct head *head,
                                                        enum bsw_vector_type type,
                                                        struct bsw_vector_layout *out) = {

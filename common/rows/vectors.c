@@ -9,13 +9,18 @@
 #include "common/base/memory.h"
 #include "common/codes/code_layout.h"
 #include "common/rows/synth.h"
+#include "common/rows/text_lines.h"
 
 struct bsw_vectors {
     char *name;
     struct bsw_vector_file file; // synth: fd -1, of the layout type, dims and num_rows only
     struct bsw_synth synth;
-    const unsigned char *numbers; // of rows in memory, borrowed; the file as that of synth:
-    struct bsw_row_range range;   // resolved: last <= num_rows of the layout
+    const struct bsw_memory_rows *rows; // in memory, borrowed; the file as that of synth:
+    const struct bsw_text_maker *maker; // of text, borrowed; the file likewise
+    struct bsw_text_lines lines;
+    int is_query;
+    struct bsw_row_range range; // resolved: last <= num_rows of the layout
+    uint64_t shift;             // ids are rows of the range and this
 };
 
 #define SYNTH_PREFIX "synth:"
@@ -41,7 +46,26 @@ static enum bsw_status open_memory(bsw_vectors *vectors, struct bsw_error *err)
     vectors->file.layout.type = rows->type;
     vectors->file.layout.dims = rows->dims;
     vectors->file.layout.num_rows = rows->num_rows;
-    vectors->numbers = rows->numbers;
+    vectors->rows = rows;
+    return BSW_OK;
+}
+
+static enum bsw_status open_text(bsw_vectors *vectors, struct bsw_error *err)
+{
+    struct bsw_text_name name;
+    const struct bsw_text_maker *maker = bsw_text_maker_lent();
+    if (!maker)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%s: text becomes vectors by a model that train --text made: commands that "
+                        "read rows take it by --model, search finds it in an index of texts",
+                        vectors->name);
+    if (!bsw_text_name_parse(vectors->name, &name)) return BSW_ERROR_USAGE; // it was one before
+    BSW_TRY(bsw_text_lines_open(&name, &vectors->lines, err));
+    vectors->maker = maker;
+    vectors->file.layout.type = BSW_VECTOR_FLOAT32;
+    vectors->file.layout.dims = maker->dims;
+    vectors->file.layout.num_rows = vectors->lines.num_lines;
+    vectors->file.bytes = vectors->lines.bytes;
     return BSW_OK;
 }
 
@@ -92,12 +116,13 @@ void bsw_vector_file_close(struct bsw_vector_file *file)
 struct role {
     const char *dataset;     // of an HDF5 file whose name says none
     const char *rows_option; // by which the user picks a part of it
+    int is_query;            // which side of a model makes a row of a text
     int is_any;              // what can be read at all
 };
 
-static const struct role base_role = {BSW_HDF5_BASE, "--rows", 0},
-                         queries_role = {BSW_HDF5_QUERIES, "--query-rows", 0},
-                         any_role = {BSW_HDF5_BASE, "--rows", 1};
+static const struct role base_role = {BSW_HDF5_BASE, "--rows", 0, 0},
+                         queries_role = {BSW_HDF5_QUERIES, "--query-rows", 1, 0},
+                         any_role = {BSW_HDF5_BASE, "--rows", 0, 1};
 
 static enum bsw_status set_range(bsw_vectors *vectors, const struct role *role,
                                  struct bsw_row_range range, struct bsw_error *err)
@@ -125,13 +150,16 @@ static enum bsw_status open_source(const char *source, const struct role *role,
     size_t name_bytes = strlen(source) + 1;
     *out = NULL;
     BSW_TRY(bsw_allocate_zero(&vectors, 1, sizeof *vectors, "vector source", err));
-    vectors->file.fd = -1;
+    vectors->file.fd = vectors->lines.fd = -1;
+    vectors->is_query = role->is_query;
     BSW_TRY_GOTO(bsw_allocate(&vectors->name, name_bytes, 1, "vector source", err), fail);
     memcpy(vectors->name, source, name_bytes);
     if (strncmp(source, SYNTH_PREFIX, strlen(SYNTH_PREFIX)) == 0)
         status = open_synth(vectors, err);
     else if (bsw_memory_rows_is_name(source))
         status = open_memory(vectors, err);
+    else if (bsw_name_is_text(source))
+        status = open_text(vectors, err);
     else
         status = open_file(vectors->name, role->dataset, role->is_any, &vectors->file, err);
     if (status != BSW_OK) goto fail;
@@ -165,6 +193,7 @@ void bsw_vectors_close(bsw_vectors **vectors)
 {
     if (!*vectors) return;
     bsw_vector_file_close(&(*vectors)->file);
+    bsw_text_lines_close(&(*vectors)->lines);
     bsw_free(&(*vectors)->name);
     bsw_free(vectors);
 }
@@ -191,7 +220,17 @@ uint32_t bsw_vectors_dims(const bsw_vectors *vectors)
 
 uint64_t bsw_vectors_first_row(const bsw_vectors *vectors)
 {
-    return vectors->range.first;
+    return vectors->range.first + vectors->shift;
+}
+
+void bsw_vectors_number(bsw_vectors *vectors, uint64_t first_id)
+{
+    vectors->shift = first_id - vectors->range.first;
+}
+
+uint64_t bsw_vectors_shift(const bsw_vectors *vectors)
+{
+    return vectors->shift;
 }
 
 uint64_t bsw_vectors_num_rows(const bsw_vectors *vectors)
@@ -323,10 +362,21 @@ static enum bsw_status read_any(const bsw_vectors *vectors, uint64_t first_row, 
     return status;
 }
 
+static enum bsw_status read_memory(const bsw_vectors *vectors, uint64_t first_row, size_t num_rows,
+                                   void *out, struct bsw_error *err)
+{
+    const struct bsw_memory_rows *rows = vectors->rows;
+    size_t row_bytes = bsw_vectors_row_bytes(vectors);
+    if (!rows->numbers) return rows->read(rows->context, first_row, num_rows, out, err);
+    memcpy(out, (const unsigned char *)rows->numbers + first_row * row_bytes, num_rows * row_bytes);
+    return BSW_OK;
+}
+
 enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row, size_t num_rows,
                                  void *out, struct bsw_error *err)
 {
     const struct bsw_vector_layout *layout = &vectors->file.layout;
+    first_row -= vectors->shift;
     if (first_row < vectors->range.first || first_row > vectors->range.last ||
         num_rows > vectors->range.last - first_row) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: %zu rows from %llu are not inside %llu:%llu",
@@ -335,11 +385,10 @@ enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row,
                         (unsigned long long)vectors->range.last);
     }
     if (num_rows == 0) return BSW_OK;
-    if (vectors->numbers) {
-        size_t row_bytes = bsw_vectors_row_bytes(vectors);
-        memcpy(out, vectors->numbers + first_row * row_bytes, num_rows * row_bytes);
-        return BSW_OK;
-    }
+    if (vectors->rows) return read_memory(vectors, first_row, num_rows, out, err);
+    if (vectors->maker)
+        return bsw_text_rows_make(&vectors->lines, vectors->maker, vectors->is_query, first_row,
+                                  num_rows, out, err);
     if (vectors->file.fd < 0) {
         bsw_synth_rows(&vectors->synth, first_row, num_rows, out);
         return BSW_OK;
@@ -364,7 +413,7 @@ int bsw_memory_rows_is_name(const char *name)
 static enum bsw_status check_lent(const struct bsw_memory_rows *rows, struct bsw_error *err)
 {
     size_t bytes;
-    if (!rows->numbers)
+    if (!rows->numbers && !rows->read)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: no array and no file", rows->name);
     if ((unsigned)rows->type >= BSW_VECTOR_INT32)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: unknown type %d of numbers", rows->name,

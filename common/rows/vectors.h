@@ -8,7 +8,8 @@
 // of n dims; convert reads f8 and Fortran order, too), .hdf5 .h5 with :DATASET behind it
 // (ann-benchmarks), and
 // synth:count=N,dims=D[,seed=S][,clusters=C][,type=float32|uint8][,spectrum=X] made by synth.h, and
-// memory:WORD, rows that a caller has lent.
+// memory:WORD, rows that a caller has lent. Lines of .txt and columns of .tsv, :COLUMN behind it,
+// are rows of float32 where a model that makes them is lent (text_lines.h).
 #ifndef BITSWEEP_COMMON_VECTORS_H
 #define BITSWEEP_COMMON_VECTORS_H
 
@@ -68,6 +69,15 @@ struct bsw_npy_array {
 int bsw_npy_array_find(const void *data, size_t bytes, const char *const *types,
                        struct bsw_npy_array *out);
 
+// The same of a whole .npy file of integers with one axis, which is no vectors.
+struct bsw_npy_integers {
+    uint64_t first_byte, count;
+    size_t bytes; // of a number: 4 or 8
+    int is_signed;
+};
+enum bsw_status bsw_npy_integers_parse(const char *name, const void *data, size_t bytes,
+                                       struct bsw_npy_integers *out, struct bsw_error *err);
+
 // An open file of vectors.
 struct bsw_vector_file {
     int fd;
@@ -105,6 +115,11 @@ enum bsw_status bsw_vectors_open_any(const char *source, struct bsw_row_range ra
                                      bsw_vectors **out, struct bsw_error *err);
 void bsw_vectors_close(bsw_vectors **vectors);
 
+// From now on the first row of the range has this id, and the others follow; before anybody reads.
+void bsw_vectors_number(bsw_vectors *vectors, uint64_t first_id);
+// id of a row less its number in the source, modulo 2^64; 0 unless they were numbered.
+uint64_t bsw_vectors_shift(const bsw_vectors *vectors);
+
 const char *bsw_vectors_name(const bsw_vectors *vectors);          // as given
 enum bsw_vector_type bsw_vectors_type(const bsw_vectors *vectors); // never INT32
 int bsw_vectors_is_double(const bsw_vectors *vectors); // numbers of its file are float64
@@ -123,7 +138,7 @@ uint64_t bsw_vectors_file_bytes(const bsw_vectors *vectors);  // 0 for synth: an
 enum bsw_status bsw_vectors_distance(const bsw_vectors *vectors, char out[BSW_DISTANCE_BYTES],
                                      struct bsw_error *err);
 
-// Reads rows [first_row, first_row + num_rows), ids of the whole source and inside the range, as
+// Reads rows [first_row, first_row + num_rows), ids inside the range, as
 // dense numbers [num_rows][dims] of the source's own type into out, which the caller owns. Blocks
 // on the file. A dims word of a .vecs row that differs from the first is BSW_ERROR_BAD_DATA naming
 // the row, as is a float64 beyond float32. Costs one copy; synth: generates.
@@ -220,6 +235,10 @@ struct bsw_memory_rows {
     uint32_t dims;                // 1 .. BSW_MAX_DIMS
     uint64_t num_rows;            // 1 or more
     struct bsw_memory_rows *next; // lent before
+    // Where numbers is NULL: what gives rows [first_row, first_row + num_rows). By several threads.
+    enum bsw_status (*read)(void *context, uint64_t first_row, size_t num_rows, void *out,
+                            struct bsw_error *err);
+    void *context;
 };
 
 // Shape and pointer are checked: BSW_ERROR_USAGE. On success the calling thread takes them back,

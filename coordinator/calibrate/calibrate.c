@@ -130,6 +130,10 @@ static enum bsw_status read_index(struct calibration *c, struct bsw_error *err)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "%s has no lists, so a search looks at all rows; encode --lists makes some",
                         s->index);
+    if (c->manifest.num_parts > 1 ||
+        bsw_manifest_live_rows(&c->manifest) < c->manifest.num_rows - c->manifest.dropped_rows)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%s: was appended to or has deleted rows: compact it first", s->index);
     choose_k(c);
     if (c->by_rows) return bsw_calibrate_rows_path(&c->manifest, s->index, c->queries, err);
     int length = snprintf(c->queries, sizeof c->queries, "%s", s->queries);
@@ -296,6 +300,7 @@ static enum bsw_status open_search(struct calibration *c, struct bsw_error *err)
         has_exact_keys(c) ? c->k : c->k * bsw_calibrate_oversamples[BSW_CALIBRATE_OVERSAMPLES - 1];
     most = most + num_left_out(c) < num_good(c) ? most + num_left_out(c) : num_good(c);
     const struct bsw_search_options options = {.index = s->index,
+                                               .answers_rows = 1,
                                                .request = {.k = most,
                                                            .refine = BSW_REFINE_NONE,
                                                            .oversample = 1,

@@ -7,6 +7,7 @@
 #include "common/job/stop_signal.h"
 #include "common/rows/vectors.h"
 #include "coordinator/job/command_files.h"
+#include "coordinator/job/text_model.h"
 #include "kernels/encode/prepare_rows.h"
 #include "shard/codecs/shard_encode.h"
 
@@ -116,12 +117,11 @@ static enum bsw_status settle(const struct bsw_encode_settings *settings,
     return BSW_OK;
 }
 
-enum bsw_status bsw_encode_calibrated(const struct bsw_encode_settings *settings,
-                                      const struct bsw_calibrate_settings *calibration,
-                                      struct bsw_transport *transport,
-                                      struct bsw_encode_stats *stats,
-                                      struct bsw_calibrate_stats *calibrated, int *is_made,
-                                      struct bsw_error *err)
+static enum bsw_status run(const struct bsw_encode_settings *settings,
+                           const struct bsw_calibrate_settings *calibration,
+                           struct bsw_transport *transport, struct bsw_encode_stats *stats,
+                           struct bsw_calibrate_stats *calibrated, int *is_made,
+                           struct bsw_error *err)
 {
     struct bsw_encode_settings encode = *settings;
     struct bsw_job_events events =
@@ -152,4 +152,21 @@ enum bsw_status bsw_encode_calibrated(const struct bsw_encode_settings *settings
     return bsw_prefix(err, status,
                       "the index is made, but has no table of recalls, which encode --resume or "
                       "bitsweep calibrate makes: ");
+}
+
+enum bsw_status bsw_encode_calibrated(const struct bsw_encode_settings *settings,
+                                      const struct bsw_calibrate_settings *calibration,
+                                      struct bsw_transport *transport,
+                                      struct bsw_encode_stats *stats,
+                                      struct bsw_calibrate_stats *calibrated, int *is_made,
+                                      struct bsw_error *err)
+{
+    const char *const names[] = {settings->base, calibration ? calibration->queries : NULL};
+    struct bsw_text_model text = {0};
+    enum bsw_status status =
+        bsw_text_model_lend(&text, settings->code.model, settings->level, names, 2, err);
+    if (status == BSW_OK)
+        status = run(settings, calibration, transport, stats, calibrated, is_made, err);
+    bsw_text_model_take_back(&text);
+    return status;
 }

@@ -8,10 +8,12 @@
 #include "coordinator/job/command.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/conversion.h"
+#include "coordinator/job/text_model.h"
 
 struct convert_options {
     struct bsw_common_options common;
     struct bsw_conversion files;
+    const char *model;
 };
 
 #define OPTION(name, member, ...) BSW_OPTION(struct convert_options, name, member, __VA_ARGS__)
@@ -23,7 +25,10 @@ static const struct bsw_option option_rows[] = {
            .help = "vectors: " BSW_WRITTEN_ENDINGS " .npy; neighbours: .ivecs, .ibin, "
                    "X.neighbors.ibin (values to X.distances.fbin), .npz, all other names big-ann's "
                    "layout"),
+    OPTION("model", model, .value_name = "FILE", .help = BSW_TEXT_MODEL_HELP),
     OPTION("rows", files.rows, .value_name = "A:B", .help = "only these rows"),
+    OPTION("as-queries", files.has_queries,
+           .help = "what is read are queries: the other side of --model; of HDF5 [test]"),
     OPTION("type", files.type, .choices = "auto|float32|float16|uint8|int8", .default_text = "auto",
            .help = "numbers of a .npy file; auto: those of the input; float32: also where that has "
                    "float64"),
@@ -76,10 +81,14 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     (void)transport;
     o->files.is_shown = !o->common.quiet;
     BSW_TRY(check_files(files, err));
-    BSW_TRY((bsw_name_is_vectors(files->in) ? bsw_convert_vectors
-                                            : bsw_convert_neighbours)(files, &done, err));
-    report(o, &done);
-    return BSW_OK;
+    struct bsw_text_model text = {0};
+    BSW_TRY(bsw_text_model_lend(&text, o->model, o->common.level, &files->in, 1, err));
+    int has_vectors = bsw_name_is_vectors(files->in) || text.is_lent;
+    enum bsw_status status =
+        (has_vectors ? bsw_convert_vectors : bsw_convert_neighbours)(files, &done, err);
+    bsw_text_model_take_back(&text);
+    if (status == BSW_OK) report(o, &done);
+    return status;
 }
 
 const struct bsw_command bsw_command_convert =

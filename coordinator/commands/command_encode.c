@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/process.h"
+#include "common/files/row_ids.h"
 #include "coordinator/calibrate/calibrate.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/command_files.h"
@@ -12,7 +13,7 @@
 
 struct encode_options {
     struct bsw_common_options common;
-    const char *codec, *axes, *scale, *stage, *entries, *check;
+    const char *codec, *axes, *scale, *stage, *entries, *check, *ids;
     struct bsw_encode_settings settings;
     struct bsw_calibrate_settings calibration;
     int is_calibrated;
@@ -75,6 +76,8 @@ static const struct bsw_option option_rows[] = {
     BSW_OPTION_GROUP(struct encode_options, settings.device, bsw_device_option_group),
     OPTION("rows", settings.rows, .value_name = "A:B",
            .help = "only these rows; ids stay those of the file"),
+    OPTION("ids", ids, .value_name = "FILE",
+           .help = "ids of the rows, .npy of integers or text: what searches answer"),
     OPTION("seed", settings.code.seed, .value_name = "S", .default_text = "1", .max = 9e15,
            .help = "seed of rotations and of lists"),
     OPTION("copy-vectors", settings.copy_vectors,
@@ -197,8 +200,17 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     settings->level = o->common.level;
     settings->progress = &progress;
     settings->events = &bsw_command_events;
-    BSW_TRY(bsw_encode_calibrated(settings, o->is_calibrated ? &o->calibration : NULL, transport,
-                                  &stats, &calibration, &is_made, err));
+    int64_t *ids = NULL;
+    enum bsw_status status = BSW_OK;
+    if (o->ids && transport->rank == 0)
+        status = bsw_integers_read(o->ids, &ids, &settings->num_ids, err);
+    settings->ids = ids;
+    status = bsw_transport_agree(transport, status, err);
+    if (status == BSW_OK)
+        status = bsw_encode_calibrated(settings, o->is_calibrated ? &o->calibration : NULL,
+                                       transport, &stats, &calibration, &is_made, err);
+    bsw_free(&ids);
+    BSW_TRY(status);
     if (transport->rank == 0) report(transport, o, &stats, &calibration);
     return BSW_OK;
 }

@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "coordinator/job/command.h"
+#include "coordinator/job/text_model.h"
 #include "coordinator/truth/evaluation.h"
 
 struct eval_options {
     struct bsw_common_options common;
     struct bsw_evaluation_settings measure;
+    const char *model;
 };
 
 #define OPTION(name, member, ...) BSW_OPTION(struct eval_options, name, member, __VA_ARGS__)
@@ -24,6 +26,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("base", measure.base, .value_name = "FILE",
            .help = "rows, to compute exact values and tell ties by them; needs --queries"),
     OPTION("queries", measure.queries, .value_name = "FILE", .help = "query vectors, with --base"),
+    OPTION("model", model, .value_name = "FILE", .help = "with --base: " BSW_TEXT_MODEL_HELP),
     OPTION("query-rows", measure.query_rows, .value_name = "A:B",
            .help = "the queries that were searched, with --base"),
     OPTION("metric", measure.metric, .choices = BSW_METRIC_NAMES,
@@ -131,7 +134,11 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     struct bsw_evaluation evaluation = {0};
     (void)transport;
     o->measure.level = o->common.level;
+    const char *const names[] = {o->measure.base, o->measure.queries};
+    struct bsw_text_model text = {0};
+    BSW_TRY(bsw_text_model_lend(&text, o->model, o->common.level, names, 2, err));
     enum bsw_status status = bsw_evaluation_run(&o->measure, &evaluation, err);
+    bsw_text_model_take_back(&text);
     if (status == BSW_OK) report(o, &evaluation);
     bsw_evaluation_deinit(&evaluation);
     return status;

@@ -2,11 +2,13 @@
 // groundtruth: exact nearest neighbours of queries, to a file (coordinator/truth/truth.h).
 #include "coordinator/job/command.h"
 #include "coordinator/job/command_files.h"
+#include "coordinator/job/text_model.h"
 #include "coordinator/truth/truth.h"
 
 struct groundtruth_options {
     struct bsw_common_options common;
     struct bsw_truth_settings settings;
+    const char *model;
 };
 
 #define OPTION(name, member, ...) BSW_OPTION(struct groundtruth_options, name, member, __VA_ARGS__)
@@ -18,6 +20,7 @@ static const struct bsw_option option_rows[] = {
            .help = "query vectors"),
     OPTION("out", settings.out, .value_name = "FILE", .is_required = 1,
            .help = "ground truth (big-ann's layout, or .npz for NumPy)"),
+    OPTION("model", model, .value_name = "FILE", .help = BSW_TEXT_MODEL_HELP),
     OPTION("metric", settings.metric, .choices = BSW_METRIC_NAMES, .help = BSW_METRIC_HELP),
     OPTION("k", settings.k, .value_name = "K", .default_text = "10", .min = 1,
            .max = BSW_TRUTH_MAX_K,
@@ -91,9 +94,14 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     settings->level = o->common.level;
     settings->progress = &progress;
     settings->events = &bsw_command_events;
-    BSW_TRY(bsw_truth_run(settings, transport, &stats, err));
-    if (transport->rank == 0) report(transport, o, &stats);
-    return BSW_OK;
+    const char *const names[] = {settings->base, settings->queries};
+    struct bsw_text_model text = {0};
+    enum bsw_status status = bsw_text_model_lend(&text, o->model, o->common.level, names, 2, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = bsw_truth_run(settings, transport, &stats, err);
+    bsw_text_model_take_back(&text);
+    if (status == BSW_OK && transport->rank == 0) report(transport, o, &stats);
+    return status;
 }
 
 const struct bsw_command bsw_command_groundtruth = BSW_COMMAND_OFTEN(

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "coordinator/job/command.h"
+#include "coordinator/job/found_lines.h"
 #include "coordinator/job/option_table.h"
+#include "coordinator/job/text_model.h"
 #include "coordinator/search/result_journal.h"
 #include "coordinator/search/search_options.h"
 
@@ -256,6 +258,7 @@ struct search_options {
     struct bsw_search_options search;
     struct bsw_search_run run;
     struct bsw_result_sink result;
+    const char *text, *show;
 };
 
 #define OPTION(name, member, ...) BSW_OPTION(struct search_options, name, member, __VA_ARGS__)
@@ -263,9 +266,14 @@ struct search_options {
 static const struct bsw_option option_rows[] = {
     OPTION("index", search.index, .value_name = "FOLDER", .is_required = 1,
            .help = "index made by encode"),
-    OPTION("queries", run.queries, .value_name = "FILE", .is_required = 1, .help = "query vectors"),
-    OPTION("out", result.path, .value_name = "FILE", .is_required = 1,
+    OPTION("queries", run.queries, .value_name = "FILE",
+           .help = "query vectors, or of an index of texts FILE.txt, FILE.tsv:COLUMN"),
+    OPTION("out", result.path, .value_name = "FILE",
            .help = "result file (big-ann's layout, or .npz for NumPy); FILE.json too"),
+    OPTION("text", text, .value_name = "WORDS",
+           .help = "in place of both: one query of an index of texts; prints what is found"),
+    OPTION("show", show, .value_name = "FILE",
+           .help = "print found lines of this text, FILE.txt or FILE.tsv:COLUMN, beside values"),
     BSW_OPTION_GROUP(struct search_options, search, bsw_search_option_group),
     OPTION("query-rows", run.query_rows, .value_name = "A:B", .help = "only these queries"),
     OPTION("warmup", run.warmup, .value_name = "N", .default_text = "0", .max = 1000,
@@ -283,6 +291,17 @@ static const struct bsw_option option_rows[] = {
 
 static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
 {
+    struct bsw_text_name name;
+    if (o->text && (o->run.queries || o->result.path || o->result.is_resumed))
+        return bsw_fail(
+            err, BSW_ERROR_USAGE,
+            "search: --text prints its answers: no --queries, --out, --resume beside it");
+    if (!o->text && !(o->run.queries && o->result.path))
+        return bsw_fail(err, BSW_ERROR_USAGE, "search needs --%s",
+                        o->run.queries ? "out" : "queries");
+    if (o->show && !bsw_text_name_parse(o->show, &name))
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--show %s: must be FILE.txt, FILE.tsv or FILE.tsv:COLUMN", o->show);
     // Several passes are for timing, and what is timed is not cut into runs.
     o->result.is_journaled = o->run.warmup == 0 && o->run.repeat == 1;
     if (o->result.is_resumed && !o->result.is_journaled) {
@@ -295,25 +314,114 @@ static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
     return BSW_OK;
 }
 
-static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
+// ---- text ----
+
+#define TEXT_NAME BSW_MEMORY_PREFIX "--text"
+
+// The query of --text as a row in memory, and its answers.
+struct text_query {
+    struct bsw_text_model model;
+    struct bsw_memory_rows rows;
+    float row[BSW_RBE_MAX_DIMS];
+    struct bsw_results answers;
+    struct bsw_search_sink sink;
+};
+
+static enum bsw_status begin_text(struct search_options *o, struct text_query *query,
+                                  struct bsw_error *err)
 {
-    struct search_options *o = options;
-    struct bsw_search search = {0};
-    BSW_TRY(settle(o, err));
-    struct bsw_progress progress = {.is_shown = !o->common.quiet};
-    const struct bsw_search_sink sink = bsw_result_sink(&o->result);
-    o->search.progress = &progress;
-    o->run.sink = &sink;
-    enum bsw_status status = bsw_search_open(&search, transport, &o->search, err);
-    if (status == BSW_OK) status = bsw_search_run(&search, &o->run, err);
-    if (status == BSW_OK && transport->rank == 0)
-        report(&search, bsw_common_facts_form(&o->common), o->common.pin, o->result.path);
-    bsw_search_close(&search);
-    bsw_result_sink_close(&o->result, status);
+    static const char *const any = "query.txt";
+    char path[BSW_PATH_BYTES];
+    if (!bsw_text_model_of_index(o->search.index, path))
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--text: %s is no index of texts: encode --base FILE.txt makes one",
+                        o->search.index);
+    BSW_TRY(bsw_text_model_lend(&query->model, path, o->common.level, &any, 1, err));
+    const struct bsw_text_maker *maker = bsw_text_maker_lent();
+    BSW_TRY(maker->make(maker->context, 1, o->text, strlen(o->text), query->row, err));
+    query->rows = (struct bsw_memory_rows){.name = TEXT_NAME,
+                                           .numbers = query->row,
+                                           .type = BSW_VECTOR_FLOAT32,
+                                           .dims = maker->dims,
+                                           .num_rows = 1};
+    query->sink = (struct bsw_search_sink){.answers = bsw_memory_sink(&query->answers)};
+    o->run.queries = TEXT_NAME;
+    o->run.sink = &query->sink;
+    return bsw_memory_rows_lend(&query->rows, err);
+}
+
+static void end_text(struct text_query *query)
+{
+    bsw_memory_rows_take_back(&query->rows);
+    bsw_text_model_take_back(&query->model);
+    bsw_results_deinit(&query->answers);
+}
+
+// After the report of a search, or in its place.
+static enum bsw_status show(const struct search_options *o, const struct bsw_results *answers,
+                            struct bsw_error *err)
+{
+    struct bsw_text_name name;
+    struct bsw_text_lines lines = {.fd = -1};
+    struct bsw_facts facts;
+    enum bsw_facts_form form = o->common.json ? BSW_FACTS_JSON : BSW_FACTS_TEXT;
+    enum bsw_status status = BSW_OK;
+    int has_lines = o->show && bsw_text_name_parse(o->show, &name);
+    if (has_lines) status = bsw_text_lines_open(&name, &lines, err);
+    bsw_facts_begin(&facts, form, NULL);
+    if (status == BSW_OK)
+        status = bsw_found_lines_tell(&facts, answers, has_lines ? &lines : NULL, err);
+    bsw_facts_end(&facts, status);
+    bsw_text_lines_close(&lines);
     return status;
 }
 
-const struct bsw_command bsw_command_search = BSW_COMMAND_OFTEN(
-    "search", "search an index with a file of queries", struct search_options, BSW_ALL_RANKS,
-    "k|oversample|recall|probe|refine|batch|device|"
-    "query-rows|exclude-self|force|resume|threads|json|quiet");
+static enum bsw_status show_result(const struct search_options *o, struct bsw_error *err)
+{
+    struct bsw_results answers;
+    BSW_TRY(bsw_results_read(o->result.path, &answers, err));
+    enum bsw_status status = show(o, &answers, err);
+    bsw_results_deinit(&answers);
+    return status;
+}
+
+// ---- the whole ----
+
+static enum bsw_status search_all(struct search_options *o, struct bsw_transport *transport,
+                                  struct bsw_error *err)
+{
+    struct bsw_search search = {0};
+    enum bsw_status status = bsw_search_open(&search, transport, &o->search, err);
+    if (status == BSW_OK) status = bsw_search_run(&search, &o->run, err);
+    if (status == BSW_OK && transport->rank == 0 && !o->text && !(o->show && o->common.json))
+        report(&search, bsw_common_facts_form(&o->common), o->common.pin, o->result.path);
+    bsw_search_close(&search);
+    return status;
+}
+
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
+{
+    struct search_options *o = options;
+    BSW_TRY(settle(o, err));
+    struct text_query query = {0};
+    struct bsw_progress progress = {.is_shown = !o->common.quiet && !o->text};
+    const struct bsw_search_sink sink = bsw_result_sink(&o->result);
+    o->search.progress = &progress;
+    o->run.sink = &sink;
+    enum bsw_status status = o->text ? begin_text(o, &query, err) : BSW_OK;
+    if (o->text) status = bsw_transport_agree(transport, status, err);
+    if (status == BSW_OK) status = search_all(o, transport, err);
+    if (!o->text) bsw_result_sink_close(&o->result, status);
+    if (status == BSW_OK && transport->rank == 0 && o->text)
+        status = show(o, &query.answers, err);
+    else if (status == BSW_OK && transport->rank == 0 && o->show)
+        status = show_result(o, err);
+    end_text(&query);
+    return o->text || o->show ? bsw_transport_agree(transport, status, err) : status;
+}
+
+const struct bsw_command bsw_command_search =
+    BSW_COMMAND_OFTEN("search", "search an index with a file of queries or a text",
+                      struct search_options, BSW_ALL_RANKS,
+                      "queries|out|text|show|k|oversample|recall|probe|refine|batch|device|"
+                      "query-rows|exclude-self|force|resume|threads|json|quiet");

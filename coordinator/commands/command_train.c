@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// train: learns an rbe model from pairs of vectors (coordinator/train/train.h).
+// train: learns an rbe model from pairs of vectors or texts (coordinator/train/train.h).
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +33,17 @@ static const struct bsw_option option_rows[] = {
     OPTION("sample", settings.pairs.sample, .value_name = "ROWS",
            .default_text = BSW_TEXT_OF(BSW_TRAIN_SAMPLE), .min = 2, .max = 1e6,
            .help = "--base alone: rows that neighbours are found among"),
+    OPTION("text", settings.text, .value_name = "FILE",
+           .help = "or: pairs of texts, lines of a query, a tab and its document; learns a text "
+                   "network in front of the codes, too, and encode takes text by such a model"),
+    OPTION("trigrams", settings.trigrams, .value_name = "N",
+           .default_text = BSW_TEXT_OF(BSW_TRAIN_TRIGRAMS), .min = 1, .max = BSW_TEXT_MAX_GRAMS,
+           .help = "--text: the N most frequent letter trigrams are known"),
+    OPTION("hashed", settings.is_hashed,
+           .help = "--text: trigrams share N weights by a hash, none is unknown"),
+    OPTION("text-dims", settings.text_dims, .value_name = "N",
+           .default_text = BSW_TEXT_OF(BSW_TRAIN_TEXT_DIMS), .min = 1, .max = BSW_RBE_MAX_DIMS,
+           .help = "--text: numbers that the text network makes of a text"),
     OPTION("model", settings.model, .value_name = "FILE", .is_required = 1,
            .help = "model to write"),
     OPTION("metric", settings.metric, .choices = BSW_METRIC_NAMES,
@@ -94,11 +105,13 @@ static const struct bsw_option option_rows[] = {
            .help = "seed of every choice"),
     OPTION("center", settings.pairs.is_centered,
            .help = "take the mean off rows first, as for similarities always"),
-    OPTION("start", settings.training.start, .choices = "random|quantizer|principal|auto",
+    OPTION("start", settings.training.start, .choices = "random|quantizer|principal|auto|same",
            .default_text = "auto",
-           .help = "first weights, random: the paper's; for rows of one space: quantizer of random "
-                   "axes, or of principal ones (similarities alone). auto: principal, with --loss "
-                   "pairs and --base quantizer, with two files random"),
+           .help =
+               "first weights, random: the paper's; same: random, but those of both sides are "
+               "the same; for rows of one space: quantizer of random axes, or of principal ones "
+               "(similarities alone). auto: principal, with --loss pairs and --base quantizer, "
+               "with two files random, with --text same"),
     OPTION("checkpoint", settings.training.checkpoint, .value_name = "FILE",
            .help = "written after each epoch, and in between"),
     OPTION("checkpoint-batches", settings.training.checkpoint_batches, .value_name = "N",
@@ -160,6 +173,7 @@ static void tell_model(struct bsw_facts *f, const struct bsw_train_stats *s)
     bsw_fact_text(f, "metric", bsw_metric_name(s->metric), NULL);
     bsw_fact_text(f, "estimator", bsw_rbe_estimator_name(s->origin.estimator), NULL);
     bsw_fact_integer(f, "dims", s->shapes[0].dims, NULL);
+    if (s->num_grams > 0) bsw_fact_integer(f, "trigrams", s->num_grams, NULL);
     bsw_fact_integer(f, "code_dims", s->shapes[0].code_dims, NULL);
     bsw_fact_integer(f, "query_planes", s->shapes[0].steps + 1, NULL);
     bsw_fact_integer(f, "document_planes", s->shapes[1].steps + 1, NULL);
@@ -219,6 +233,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
 }
 
 const struct bsw_command bsw_command_train = BSW_COMMAND_OFTEN(
-    "train", "learn an rbe model from pairs of vectors", struct train_options, BSW_ALL_RANKS,
-    "queries|documents|base|groundtruth|sample|metric|code-dims|document-planes|"
+    "train", "learn an rbe model from pairs of vectors or texts", struct train_options,
+    BSW_ALL_RANKS,
+    "text|queries|documents|base|groundtruth|sample|metric|code-dims|document-planes|"
     "query-planes|epochs|checkpoint|resume|force|threads|json|quiet");

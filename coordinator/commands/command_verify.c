@@ -125,9 +125,11 @@ static enum bsw_status verify_files(const struct verify_options *o,
         if (!o->no_source) bsw_raw_rows_close(&raw);
     }
     if (status == BSW_OK &&
-        totals->dropped_rows - dropped_before != manifest->shards[shard].dropped_rows) {
-        status = bsw_fail(err, BSW_ERROR_BAD_DATA,
-                          "%s: masks do not fit the manifest's dropped rows", file->path);
+        totals->dropped_rows - dropped_before !=
+            manifest->shards[shard].dropped_rows + manifest->shards[shard].deleted_rows) {
+        status =
+            bsw_fail(err, BSW_ERROR_BAD_DATA,
+                     "%s: masks do not fit the manifest's dropped and deleted rows", file->path);
     }
     if (status == BSW_OK && answers) {
         status = bsw_answer_lists_check(&answers->lists[shard], manifest, shard, err);
@@ -218,12 +220,13 @@ static enum bsw_status verify_model(const struct verify_options *o, struct bsw_m
     return status;
 }
 
-static enum bsw_status verify(const struct verify_options *o, struct bsw_transport *transport,
+static enum bsw_status verify(struct verify_options *o, struct bsw_transport *transport,
                               struct bsw_manifest *manifest, struct bsw_error *err)
 {
     struct verify_totals totals = {0};
     double started = bsw_clock_seconds();
     enum bsw_status status = bsw_manifest_read(o->index, manifest, err);
+    if (status == BSW_OK && !bsw_manifest_has_rows(manifest)) o->no_source = 1;
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(bsw_same_input_agree(transport, manifest->build_digest, o->index, err));
     status = transport->rank == 0 ? verify_model(o, manifest, err) : BSW_OK;

@@ -61,6 +61,11 @@ enum bsw_status bsw_encode_fields_make(const struct bsw_encode_settings *setting
                            bsw_encode_chooses_residuals(s, manifest) ? "auto"
                            : manifest->lists.is_residual             ? "yes"
                                                                      : "no");
+    if (manifest->ids_digest) bsw_journal_field_digest(out, "ids", manifest->ids_digest);
+    if (s->frame) {
+        bsw_journal_field_digest(out, "index", s->frame->build_digest);
+        bsw_journal_field_count(out, "first row", s->first_id);
+    }
     bsw_journal_field_text(out, "copy-vectors", s->copy_vectors ? "on" : "off");
     bsw_journal_field_text(out, "drop-bad-rows", s->drop_bad_rows ? "on" : "off");
     return BSW_OK;

@@ -9,19 +9,25 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/process.h"
+#include "common/files/row_ids.h"
 #include "common/job/stop_signal.h"
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
 #include "coordinator/encode/encode_pass.h"
+#include "coordinator/encode/encode_text.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/encode_journal.h"
 #include "coordinator/job/index_folder.h"
 #include "coordinator/job/option_table.h"
 #include "coordinator/job/same_input.h"
 #include "shard/codecs/codec.h"
+#include "shard/exact/device_assigner.h"
 
 _Static_assert(BSW_JOURNAL_MAX_PAYLOAD >= BSW_MAX_CENTROID_BYTES + (256u << 20),
                "a plan holds a manifest");
+
+// Pairs of row and list: opening a GPU takes about as long as 16 cores need for so many.
+#define LEAST_DEVICE_PAIRS (UINT64_C(1) << 32)
 
 struct encode_job {
     struct bsw_encode_settings settings; // complete
@@ -30,10 +36,13 @@ struct encode_job {
     struct bsw_manifest manifest;
     struct bsw_index_folder folder;
     struct bsw_codec_model model; // of a codec that has one
+    struct bsw_encode_text text;
+    struct bsw_buffer ids;        // rank 0: bytes of their file
     struct bsw_encode_lists lists;
     struct bsw_encode_pass pass;
     struct bsw_encode_journal journal;
     struct bsw_chosen_device device; // of this rank
+    struct bsw_list_finder finder;   // on it, with lists
     uint64_t input_digest;           // rank 0
     int has_model_lists;
     uint32_t is_found; // the index was whole, but for its table
@@ -43,8 +52,9 @@ struct encode_job {
 // ---- settings ----
 
 // Sets the defaults, too.
-static enum bsw_status complete(struct bsw_encode_settings *s, struct bsw_error *err)
+static enum bsw_status complete(struct encode_job *job, struct bsw_error *err)
 {
+    struct bsw_encode_settings *s = &job->settings;
     if (!s->base || !s->index)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s is needed", s->base ? "--index" : "--base");
     double bits = s->code.bits;
@@ -54,6 +64,7 @@ static enum bsw_status complete(struct bsw_encode_settings *s, struct bsw_error 
     BSW_TRY(bsw_setting_count("shards", s->shards, 1, BSW_MAX_SHARDS, err));
     if (s->rows.first == 0 && s->rows.last == 0) s->rows = BSW_ALL_ROWS;
     if (!s->device.text) s->device.text = "auto";
+    BSW_TRY(bsw_encode_text_settle(&job->text, s, err));
     return bsw_codec_check_settings(s->codec, &s->code, err);
 }
 
@@ -129,14 +140,18 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
     struct bsw_manifest *manifest = &job->manifest;
     BSW_TRY(bsw_vectors_open(s->base, s->rows, &job->vectors, err));
     manifest->codec = s->codec;
+    if (s->frame) bsw_vectors_number(job->vectors, s->first_id);
+    if (s->frame) BSW_TRY(bsw_encode_take_frame(s->frame, job->vectors, manifest, err));
     BSW_TRY(choose_metric(s, job->vectors, &manifest->metric, err));
     manifest->first_row = bsw_vectors_first_row(job->vectors);
     manifest->num_rows = bsw_vectors_num_rows(job->vectors);
     manifest->source_type = bsw_vectors_type(job->vectors);
     manifest->source_rows = bsw_vectors_source_rows(job->vectors);
     manifest->source_file_bytes = bsw_vectors_file_bytes(job->vectors);
+    manifest->source_shift = bsw_vectors_shift(job->vectors);
     manifest->source_is_copied = s->copy_vectors;
     BSW_TRY(check_shards(job, err));
+    if (s->frame) return BSW_OK;
     BSW_TRY(settle_lists(job, manifest, err));
     job->has_model_lists = manifest->lists.centroids != NULL;
     BSW_TRY(settle_residuals(s, &manifest->lists, err));
@@ -153,14 +168,26 @@ static enum bsw_status raise_limit(const struct encode_job *job, struct bsw_erro
     return bsw_file_limit_raise(job->settings.copy_vectors ? 2 * shards : shards, err);
 }
 
+// With lists a device makes these, and the CPU the codes.
+static int has_enough_pairs(const struct encode_job *job)
+{
+    uint64_t num_rows = bsw_vectors_num_rows(job->vectors), lists = job->settings.lists;
+    if (lists == BSW_LISTS_AUTO) lists = bsw_encode_num_lists(num_rows);
+    return num_rows * lists >= LEAST_DEVICE_PAIRS;
+}
+
 // auto: a device only where there is enough to compute for one.
 static enum bsw_status open_device(struct encode_job *job, struct bsw_error *err)
 {
     const struct bsw_encode_settings *s = &job->settings;
     const struct bsw_codec_table *codec = s->codec->table;
-    const char *host = s->lists > 0 ? "--lists" : codec->host_encode;
-    if (!host && !codec->worth_a_device && strcmp(s->device.text, "auto") == 0) return BSW_OK;
-    return bsw_device_choice_open(&s->device, host, job->transport, &job->device, err);
+    int has_lists = s->lists > 0;
+    const char *host = has_lists ? NULL : codec->host_encode;
+    int is_worth_it = has_lists ? has_enough_pairs(job) : host || codec->worth_a_device;
+    if (!is_worth_it && strcmp(s->device.text, "auto") == 0) return BSW_OK;
+    BSW_TRY(bsw_device_choice_open(&s->device, host, job->transport, &job->device, err));
+    if (has_lists && job->device.device) job->finder = bsw_device_list_finder(job->device.device);
+    return BSW_OK;
 }
 
 static enum bsw_status make_fields(const struct encode_job *job, struct bsw_journal_fields *out,
@@ -181,6 +208,8 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
         .progress = s->progress,
         .checks_codes = s->checks_codes,
         .chooses_residuals = bsw_encode_chooses_residuals(s, &job->manifest)};
+    if (s->frame)
+        return s->checks_codes ? bsw_code_check_frame(&training, &job->manifest, err) : BSW_OK;
     return bsw_encode_train(&training, &job->manifest, err);
 }
 
@@ -202,11 +231,13 @@ static enum bsw_status make_plan(struct encode_job *job, struct bsw_error *err)
 }
 
 // A model is a file, or an index, whose manifest is read.
-static enum bsw_status check_files(const struct bsw_encode_settings *s, struct bsw_error *err)
+static enum bsw_status check_files(const struct encode_job *job, struct bsw_error *err)
 {
+    const struct bsw_encode_settings *s = &job->settings;
+    const char *model = job->text.path ? job->text.path : s->code.model;
     char manifest[BSW_PATH_BYTES] = "";
-    if (s->code.model) BSW_TRY(bsw_path_join(manifest, s->code.model, "manifest.pb", err));
-    const struct bsw_command_files files = {.inputs = {s->base, s->code.model, manifest},
+    if (model) BSW_TRY(bsw_path_join(manifest, model, "manifest.pb", err));
+    const struct bsw_command_files files = {.inputs = {s->base, model, manifest},
                                             .outputs = {s->index},
                                             .folder = s->index,
                                             .is_made = bsw_index_folder_makes};
@@ -235,21 +266,38 @@ static enum bsw_status find_whole(struct encode_job *job, struct bsw_journal_fie
     return bsw_encode_table_check(s->index, fields, err);
 }
 
+// Rank 0: the file of ids, as they must be.
+static enum bsw_status take_ids(struct encode_job *job, struct bsw_error *err)
+{
+    const struct bsw_encode_settings *s = &job->settings;
+    if (!s->ids) return BSW_OK;
+    if (s->num_ids != job->manifest.num_rows)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--ids: %llu ids for %llu rows",
+                        (unsigned long long)s->num_ids, (unsigned long long)job->manifest.num_rows);
+    BSW_TRY(bsw_integers_check_different("--ids", s->ids, s->num_ids, err));
+    BSW_TRY(bsw_row_ids_pack(s->ids, s->num_ids, &job->ids, err));
+    job->manifest.ids_digest = XXH3_64bits(job->ids.data, job->ids.bytes);
+    job->folder.ids = &job->ids;
+    return BSW_OK;
+}
+
 // Rank 0: output folder, what is left of an earlier run.
 static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
 {
     const struct bsw_encode_settings *s = &job->settings;
     const struct bsw_manifest_lists *lists = &job->manifest.lists;
     struct bsw_journal_fields fields;
-    BSW_TRY(check_files(s, err));
+    BSW_TRY(check_files(job, err));
     BSW_TRY(bsw_index_folder_begin(&job->folder, s->index, err));
     // With the folder in hand. A run that began with force may be resumed without it.
     int is_forced = s->force || (s->resume && (bsw_encode_plan_exists(s->index) ||
                                                (s->table_of && bsw_encode_lacks_table(s->index))));
     if (!s->resume && !s->force) BSW_TRY(bsw_encode_refuse_loss(s->index, err));
     BSW_TRY(bsw_index_folder_check(&job->folder, is_forced, err));
-    if (job->model.bytes.bytes > 0) job->folder.model = &job->model.bytes;
+    if (job->model.bytes.bytes > 0 && !s->frame) job->folder.model = &job->model.bytes;
+    if (job->text.bytes.bytes > 0 && !s->frame) job->folder.model = &job->text.bytes;
     BSW_TRY(bsw_source_relative(s->base, s->index, job->manifest.source_path, err));
+    BSW_TRY(take_ids(job, err));
     BSW_TRY(make_fields(job, &fields, err));
     BSW_TRY(find_whole(job, &fields, err));
     if (job->is_found) return bsw_events_output(s->events, s->index, "blocks", err);
@@ -288,6 +336,7 @@ static enum bsw_status train_lists(struct encode_job *job, struct bsw_error *err
                                            .level = job->settings.level,
                                            .seed = job->settings.code.seed,
                                            .drop_bad_rows = job->settings.drop_bad_rows,
+                                           .finder = job->finder.find ? &job->finder : NULL,
                                            .progress = job->settings.progress,
                                            .journal = job->journal.lists};
     if (job->manifest.lists.count == 0 || job->manifest.lists.centroids) return BSW_OK;
@@ -491,7 +540,8 @@ static enum bsw_status lay_out(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
     const struct bsw_encode_settings *s = &job->settings;
-    enum bsw_status status = open_input(job, err);
+    enum bsw_status status = bsw_encode_text_open(&job->text, s, transport->rank, err);
+    if (status == BSW_OK) status = open_input(job, err);
     if (status == BSW_OK) status = raise_limit(job, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = open_device(job, err);
@@ -527,7 +577,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
                                          .manifest = &job->manifest,
                                          .vectors = job->vectors,
                                          .lists = job->pass.lists,
-                                         .device = job->device.device,
+                                         .device = job->finder.find ? NULL : job->device.device,
                                          .journal = &job->journal};
     BSW_TRY(bsw_transport_agree(transport, bsw_encode_pass_run(&job->pass, err), err));
     status = bsw_encode_pass_gather(&job->pass, err);
@@ -540,10 +590,12 @@ static void deinit(struct encode_job *job)
 {
     bsw_device_close(&job->device.device);
     bsw_vectors_close(&job->vectors);
+    bsw_encode_text_close(&job->text);
     bsw_encode_lists_deinit(&job->lists);
     bsw_manifest_deinit(&job->manifest);
     bsw_codec_model_close(&job->model);
     bsw_encode_pass_deinit(&job->pass);
+    bsw_buffer_deinit(&job->ids);
 }
 
 enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
@@ -552,7 +604,7 @@ enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
 {
     struct encode_job job = {.settings = *settings, .transport = transport};
     job.journal.has_more = settings->table_of != NULL;
-    BSW_TRY(bsw_transport_agree(transport, complete(&job.settings, err), err));
+    BSW_TRY(bsw_transport_agree(transport, complete(&job, err), err));
     enum bsw_status status = encode(&job, err);
     int is_kept = bsw_encode_journal_close(&job.journal, status);
     if (is_kept && status == BSW_ERROR_IO)

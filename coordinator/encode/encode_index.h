@@ -49,6 +49,12 @@ struct bsw_encode_settings {
     int force, resume; // as --force and --resume
     const char
         *table_of; // what a table of recalls will be made of, afterwards; NULL: there is none
+    // Nothing is trained: codes, metric and lists are those of this manifest, and rows get the ids
+    // that follow first_id. Borrowed; NULL: none.
+    const struct bsw_manifest *frame;
+    uint64_t first_id;
+    const int64_t *ids; // rank 0: of the rows, beside their numbers; borrowed; NULL: none
+    uint64_t num_ids;
     struct bsw_device_choice device; // text NULL: auto
     enum bsw_cpu_level level;
     int checks_codes;                    // measures what they find of a sample: encode_training.h

@@ -67,6 +67,7 @@ enum bsw_status bsw_encode_lists_train(struct bsw_encode_lists *lists, struct bs
                                                .seed = lists->seed,
                                                .level = lists->level,
                                                .num_threads = omp_get_max_threads(),
+                                               .finder = lists->finder,
                                                .progress = lists->progress,
                                                .is_kept = 1,
                                                .journal = lists->journal};
@@ -88,9 +89,10 @@ static enum bsw_status assign_part(struct bsw_encode_lists *lists, uint64_t firs
 {
     const struct bsw_manifest *manifest = lists->manifest;
     bsw_list_assigner *assigner;
-    BSW_TRY(bsw_list_assigner_open_lists(manifest, bsw_vectors_type(lists->vectors),
-                                         bsw_vectors_dims(lists->vectors), lists->level, &assigner,
-                                         err));
+    struct bsw_list_assigner_needs needs = bsw_list_assigner_needs_of(
+        manifest, bsw_vectors_type(lists->vectors), bsw_vectors_dims(lists->vectors), lists->level);
+    bsw_list_assigner_take_finder(&needs, lists->finder, last - first);
+    BSW_TRY(bsw_list_assigner_open(&needs, &assigner, err));
     enum bsw_status status =
         bsw_lists_assign(lists->vectors, manifest->first_row + first, last - first, assigner,
                          lists->progress, lists_of(lists) + first, err);

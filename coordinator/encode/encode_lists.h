@@ -43,8 +43,9 @@ struct bsw_encode_lists {
     enum bsw_cpu_level level;
     uint64_t seed;
     int drop_bad_rows;
-    struct bsw_progress *progress; // or NULL
-    bsw_training_journal *journal; // rank 0: of the training; NULL elsewhere
+    const struct bsw_list_finder *finder; // of this rank, or NULL
+    struct bsw_progress *progress;        // or NULL
+    bsw_training_journal *journal;        // rank 0: of the training; NULL elsewhere
     // The list of each row, uint32 [num_rows], on all ranks.
     struct bsw_buffer rows;
     struct bsw_list_sizes sizes;   // once rows are assigned

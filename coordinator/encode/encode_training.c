@@ -187,14 +187,15 @@ static int is_taken(const struct choice *choice, uint64_t place, uint32_t list)
     return bsw_part_first(most, place, rows) != bsw_part_first(most, place + 1, rows);
 }
 
-static void take_tile(struct bsw_code_recall *measure, struct choice *choice, const float *rows,
-                      const float *factors, size_t num)
+static enum bsw_status take_tile(struct bsw_code_recall *measure, struct choice *choice,
+                                 const float *rows, const float *factors, size_t num,
+                                 struct bsw_error *err)
 {
     uint32_t lists[BSW_SAMPLE_TILE] = {0}, dims = measure->dims;
     float *tile = measure->rows + measure->num_rows * dims; // the first of which stay
     for (size_t i = 0; i < num * dims; i++) tile[i] = rows[i] * factors[i / dims];
     const struct bsw_list_assignment assignment = {.rows = tile, .num_rows = num, .lists = lists};
-    if (choice->assigner) bsw_list_assigner_assign(choice->assigner, &assignment);
+    if (choice->assigner) BSW_TRY(bsw_list_assigner_assign(choice->assigner, &assignment, err));
     for (size_t r = 0; r < num && measure->num_rows < choice->most; r++) {
         float *to = measure->rows + measure->num_rows * dims;
         if (!is_taken(choice, choice->place++, lists[r])) continue;
@@ -205,6 +206,7 @@ static void take_tile(struct bsw_code_recall *measure, struct choice *choice, co
         memmove(to, tile + r * dims, dims * sizeof *to);
         measure->lists[measure->num_rows++] = lists[r];
     }
+    return BSW_OK;
 }
 
 static enum bsw_status take_rows(struct bsw_code_recall *measure, struct choice *choice,
@@ -217,7 +219,7 @@ static enum bsw_status take_rows(struct bsw_code_recall *measure, struct choice 
         size_t num;
         BSW_TRY(bsw_sample_next(&choice->sample, &rows, factors, &num, err));
         if (num == 0) return BSW_OK;
-        take_tile(measure, choice, rows, factors, num);
+        BSW_TRY(take_tile(measure, choice, rows, factors, num, err));
     }
 }
 
@@ -508,5 +510,61 @@ enum bsw_status bsw_code_check_set(const struct bsw_code_recall *measure,
     check->num_queries = (uint32_t)measure->num_queries;
     check->num_rows = (uint32_t)measure->num_rows;
     find_cause(measure, far, manifest->codec, check);
+    return BSW_OK;
+}
+
+// ---- codes that were trained by other rows ------------------------------------------------------
+
+enum bsw_status bsw_code_check_frame(const struct bsw_encode_training *training,
+                                     struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    struct bsw_code_recall measure;
+    if (!manifest->codec->table->needs_sample) return BSW_OK; // which is not checked by encode
+    enum bsw_status status =
+        bsw_code_recall_init(&measure, training->vectors, manifest, manifest->lists.is_residual,
+                             training->level, training->progress, err);
+    if (status == BSW_OK && measure.num_queries > 0) {
+        status = bsw_code_check_set(&measure, &(struct bsw_sample_far){0}, manifest, err);
+        manifest->check.cause[0] = '\0';
+    }
+    bsw_code_recall_deinit(&measure);
+    return status;
+}
+
+static enum bsw_status check_frame_rows(const struct bsw_manifest *frame,
+                                        const bsw_vectors *vectors, struct bsw_error *err)
+{
+    if (bsw_vectors_type(vectors) != frame->source_type)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: has %s rows, the index %s: convert them first",
+                        bsw_vectors_name(vectors), bsw_vector_type_name(bsw_vectors_type(vectors)),
+                        bsw_vector_type_name(frame->source_type));
+    if (bsw_vectors_dims(vectors) != bsw_manifest_row_dims(frame))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: has %u dims, the index %u",
+                        bsw_vectors_name(vectors), bsw_vectors_dims(vectors),
+                        bsw_manifest_row_dims(frame));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_encode_take_frame(const struct bsw_manifest *frame, const bsw_vectors *vectors,
+                                      struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    struct bsw_buffer packed = {0};
+    BSW_TRY(check_frame_rows(frame, vectors, err));
+    enum bsw_status status = bsw_manifest_pack(frame, &packed, err);
+    if (status == BSW_OK)
+        status = bsw_manifest_parse("the manifest of the index", packed.data, packed.bytes,
+                                    manifest, err);
+    bsw_buffer_deinit(&packed);
+    BSW_TRY(status);
+    bsw_free(&manifest->shards);
+    bsw_free(&manifest->known);
+    bsw_free(&manifest->parts);
+    bsw_calibration_deinit(&manifest->calibration);
+    manifest->calibration = (struct bsw_calibration){0};
+    manifest->check = (struct bsw_code_check){0};
+    manifest->num_shards = manifest->num_known = manifest->num_parts = 0;
+    manifest->generation = manifest->build_digest = manifest->source_digest = 0;
+    manifest->dropped_rows = manifest->ids_digest = 0;
+    manifest->lists.has_ordered_vectors = 0;
     return BSW_OK;
 }

@@ -33,6 +33,11 @@ struct bsw_encode_training {
 enum bsw_status bsw_encode_train(const struct bsw_encode_training *training,
                                  struct bsw_manifest *manifest, struct bsw_error *err);
 
+// Not trained: frame, metric and lists of an index, for other rows. *manifest has its codec alone
+// before. BSW_ERROR_USAGE where rows are of another type or of other dims.
+enum bsw_status bsw_encode_take_frame(const struct bsw_manifest *frame, const bsw_vectors *vectors,
+                                      struct bsw_manifest *manifest, struct bsw_error *err);
+
 // How many neighbours codes find: measured on rows of the sample with others of them as queries,
 // before anything is encoded. It decides between codes of rows and of residuals (docs/lists.md),
 // and is what people are told of the codes (code_check.h).
@@ -85,5 +90,10 @@ enum bsw_status bsw_code_recall_of(const struct bsw_code_recall *measure,
 enum bsw_status bsw_code_check_set(const struct bsw_code_recall *measure,
                                    const struct bsw_sample_far *far, struct bsw_manifest *manifest,
                                    struct bsw_error *err);
+
+// The same for codes that were trained by other rows, without a cause; where there are too few
+// rows, or the codec takes no sample, the manifest says nothing.
+enum bsw_status bsw_code_check_frame(const struct bsw_encode_training *training,
+                                     struct bsw_manifest *manifest, struct bsw_error *err);
 
 #endif

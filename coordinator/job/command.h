@@ -34,7 +34,7 @@ struct bsw_command {
 extern const struct bsw_command bsw_command_synth, bsw_command_encode, bsw_command_search,
     bsw_command_groundtruth, bsw_command_eval, bsw_command_info, bsw_command_convert,
     bsw_command_train, bsw_command_calibrate, bsw_command_verify, bsw_command_plan,
-    bsw_command_sweep;
+    bsw_command_sweep, bsw_command_append, bsw_command_delete, bsw_command_compact;
 
 // All ranks: parses the words, applies the common options (threads of OpenMP and their cores,
 // level, timeout, heartbeats) and runs the command; on --help rank 0 prints it.

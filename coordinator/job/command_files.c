@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "common/base/file.h"
+#include "common/rows/text_lines.h"
 #include "common/rows/vectors.h"
 
 // One that exists.
@@ -39,24 +40,26 @@ static enum bsw_status refuse_inputs(const struct bsw_command_files *files,
     for (int i = 0; i < BSW_MOST_FILES; i++) {
         const char *input = files->inputs[i];
         struct bsw_hdf5_name hdf5;
+        struct bsw_text_name text;
         if (!input || strncmp(input, "synth:", 6) == 0) continue;
         if (bsw_hdf5_name_parse(input, "", &hdf5)) input = hdf5.file;
+        if (bsw_text_name_parse(input, &text)) input = text.file;
         BSW_TRY(refuse_file(output, input, "an input", err));
     }
     return BSW_OK;
 }
 
-static enum bsw_status refuse_index_files(const struct bsw_command_files *files,
+// Files of the index's folder, or of one that a part of it has.
+static enum bsw_status refuse_index_files(const struct bsw_command_files *files, const char *name,
                                           const struct output *output, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
     enum bsw_status status = BSW_OK;
-    DIR *folder = opendir(files->index);
-    if (!folder)
-        return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", files->index, strerror(errno));
+    DIR *folder = opendir(name);
+    if (!folder) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", name, strerror(errno));
     for (const struct dirent *entry; status == BSW_OK && (entry = readdir(folder));) {
         if (!files->is_of_index(entry->d_name)) continue;
-        status = bsw_path_join(path, files->index, entry->d_name, err);
+        status = bsw_path_join(path, name, entry->d_name, err);
         if (status == BSW_OK)
             status = refuse_file(output, path, "part of the index that is read", err);
     }
@@ -70,11 +73,20 @@ static enum bsw_status refuse_index(const struct bsw_command_files *files,
     const struct bsw_manifest *manifest = files->manifest;
     char path[BSW_PATH_BYTES];
     if (!files->index) return BSW_OK;
-    BSW_TRY(refuse_index_files(files, output, err));
-    if (manifest->source_is_copied || strncmp(manifest->source_path, "synth:", 6) == 0)
-        return BSW_OK;
-    BSW_TRY(bsw_manifest_source(manifest, files->index, path, err));
-    return refuse_file(output, path, "the raw rows of the index that is read", err);
+    BSW_TRY(refuse_index_files(files, files->index, output, err));
+    for (uint32_t p = 0; p < manifest->num_parts; p++) {
+        if (manifest->parts[p].folder[0] == '\0') continue;
+        BSW_TRY(bsw_path_join(path, files->index, manifest->parts[p].folder, err));
+        BSW_TRY(refuse_index_files(files, path, output, err));
+    }
+    for (uint32_t shard = 0; shard < manifest->num_shards; shard++) {
+        const struct bsw_shard_home home = bsw_manifest_home(manifest, shard);
+        if (home.shard > 0 || home.source_is_copied || strncmp(home.source_path, "synth:", 6) == 0)
+            continue;
+        BSW_TRY(bsw_shard_source(&home, files->index, path, err));
+        BSW_TRY(refuse_file(output, path, "the raw rows of the index that is read", err));
+    }
+    return BSW_OK;
 }
 
 static enum bsw_status check_path(const struct bsw_command_files *files, const char *path,

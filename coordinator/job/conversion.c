@@ -167,7 +167,7 @@ enum bsw_status bsw_convert_vectors(const struct bsw_conversion *o, struct bsw_c
                                     struct bsw_error *err)
 {
     bsw_vectors *in;
-    BSW_TRY(bsw_vectors_open_any(o->in, o->rows, &in, err));
+    BSW_TRY((o->has_queries ? bsw_queries_open : bsw_vectors_open_any)(o->in, o->rows, &in, err));
     enum bsw_status status = write_vectors(o, in, done, err);
     bsw_vectors_close(&in);
     return status;

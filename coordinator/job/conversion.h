@@ -14,6 +14,7 @@ struct bsw_conversion {
     const char *in, *out;
     const char *type;          // numbers of vectors: the name of a type, or "auto"
     struct bsw_row_range rows; // rows of vectors, or queries
+    int has_queries;           // vectors are opened as queries: bsw_queries_open
     int force;                 // replaces files
     int is_shown;              // progress
 };

@@ -159,6 +159,27 @@ static void tell_shard(struct bsw_facts *facts, uint32_t shard, const struct bsw
     bsw_facts_close(facts);
 }
 
+// From here on a compact pays: a scan looks at places of deleted rows, too.
+#define MUCH_DELETED 0.1
+#define MANY_PARTS   16
+
+static void tell_changes(struct bsw_facts *facts, const struct bsw_manifest *manifest)
+{
+    uint64_t rows = manifest->num_rows - manifest->dropped_rows;
+    uint64_t deleted = rows - bsw_manifest_live_rows(manifest);
+    double share = (double)deleted / (double)rows;
+    int pays = share >= MUCH_DELETED || manifest->num_parts > MANY_PARTS;
+    bsw_fact_integer(facts, "generation", manifest->generation, "  changes   generation %d");
+    bsw_fact_integer(facts, "parts", manifest->num_parts,
+                     manifest->num_parts > 0 ? ", %d parts" : NULL);
+    bsw_fact_flag(facts, "has_ids", manifest->ids_digest != 0, ", rows have ids");
+    bsw_fact_integer(facts, "deleted_rows", deleted, ", %d rows deleted");
+    bsw_fact_real(facts, "deleted_share", share, NULL);
+    bsw_facts_say(facts, ", %.3g %%", 100 * share);
+    bsw_fact_flag(facts, "compact_pays", pays, "; bitsweep compact pays");
+    bsw_facts_say(facts, "\n");
+}
+
 void bsw_index_facts(struct bsw_facts *facts, const char *path, const struct bsw_manifest *manifest)
 {
     bsw_fact_text(facts, "kind", "index", "%s");
@@ -173,6 +194,7 @@ void bsw_index_facts(struct bsw_facts *facts, const char *path, const struct bsw
     bsw_code_check_facts(facts, &manifest->check, "  check     ");
     tell_source(facts, manifest);
     if (manifest->lists.count > 0) tell_recalls(facts, manifest);
+    if (bsw_manifest_is_living(manifest)) tell_changes(facts, manifest);
     bsw_facts_open_list(facts, "shards");
     for (uint32_t i = 0; i < manifest->num_shards; i++) tell_shard(facts, i, &manifest->shards[i]);
     bsw_facts_close(facts);
@@ -226,6 +248,14 @@ static void tell_training(struct bsw_facts *facts, const struct bsw_rbe_origin *
     bsw_facts_close(facts);
 }
 
+static void tell_text(struct bsw_facts *facts, const struct bsw_text_vocabulary *vocabulary)
+{
+    if (vocabulary->num_grams == 0) return;
+    bsw_fact_integer(facts, "trigrams", vocabulary->num_grams, "  text      %d letter trigrams");
+    bsw_fact_flag(facts, "hashed", !vocabulary->keys, ", hashed");
+    bsw_facts_say(facts, ", groups of %d words\n", BSW_TEXT_GROUP_WORDS);
+}
+
 void bsw_model_facts(struct bsw_facts *facts, const char *path, const struct bsw_rbe_model *model)
 {
     const struct bsw_rbe_shape *query = &model->sides[BSW_RBE_QUERY].shape;
@@ -244,6 +274,7 @@ void bsw_model_facts(struct bsw_facts *facts, const char *path, const struct bsw
                   ", scales by %s\n");
     tell_side(facts, "query", query);
     tell_side(facts, "document", &model->sides[BSW_RBE_DOCUMENT].shape);
+    tell_text(facts, &model->text.vocabulary);
     tell_training(facts, &model->origin);
 }
 

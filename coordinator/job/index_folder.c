@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "common/base/file.h"
+#include "common/files/row_ids.h"
 #include "common/files/shard_writer.h"
 #include "coordinator/job/encode_journal.h"
+#include "coordinator/job/index_generation.h"
 #include "shard/codecs/codec.h"
 
 #define LOCK_NAME "encode.lock"
@@ -17,7 +19,8 @@
 // PART.tmp.PID of a part that is written whole (bsw_file_write_atomic).
 static int is_temporary_part(const char *name)
 {
-    static const char *const parts[] = {"encode", "manifest.pb", BSW_INDEX_MODEL_NAME};
+    static const char *const parts[] = {"encode", "manifest.pb", BSW_INDEX_MODEL_NAME,
+                                        BSW_ROW_IDS_NAME};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (strncmp(name, parts[i], strlen(parts[i])) == 0 && strstr(name, ".tmp.")) return 1;
     }
@@ -26,12 +29,13 @@ static int is_temporary_part(const char *name)
 
 int bsw_index_folder_makes(const char *name)
 {
-    static const char *const names[] = {"manifest.pb", BSW_INDEX_MODEL_NAME, LOCK_NAME};
+    static const char *const names[] = {"manifest.pb", BSW_INDEX_MODEL_NAME, BSW_ROW_IDS_NAME,
+                                        LOCK_NAME};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(name, names[i]) == 0) return 1;
     }
     return bsw_shard_file_is_named(name, 0) || bsw_shard_file_is_named(name, 1) ||
-           is_temporary_part(name) || bsw_encode_journal_makes(name);
+           is_temporary_part(name) || bsw_encode_journal_makes(name) || bsw_generation_makes(name);
 }
 
 enum file_kind { KIND_SHARDS, KIND_PARTS, KIND_UNFINISHED };
@@ -112,6 +116,9 @@ static enum bsw_status remove_old_index(const char *path, struct bsw_error *err)
     // Without a manifest it is no part of an index, but a model that somebody keeps there.
     if (had_manifest && unlink(name) != 0 && errno != ENOENT)
         return bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", name, strerror(errno));
+    BSW_TRY(bsw_path_join(name, path, BSW_ROW_IDS_NAME, err));
+    if (had_manifest) BSW_TRY(bsw_file_remove(name, err));
+    if (had_manifest) BSW_TRY(bsw_generations_remove(path, err));
     return remove_files(path, KIND_SHARDS, err);
 }
 
@@ -121,7 +128,8 @@ static enum bsw_status lock(struct bsw_index_folder *folder, struct bsw_error *e
     BSW_TRY(bsw_path_join(path, folder->path, LOCK_NAME, err));
     enum bsw_status status = bsw_file_open_exclusive(path, &folder->lock_fd, err);
     if (status == BSW_ERROR_USAGE)
-        return bsw_fail(err, status, "%s: another encode or calibrate is writing it", folder->path);
+        return bsw_fail(err, status, "%s: another run is writing it: wait until it ends",
+                        folder->path);
     BSW_TRY(status);
     bsw_temporary_note(path);
     folder->is_locked = 1;
@@ -167,12 +175,13 @@ enum bsw_status bsw_index_folder_check(const struct bsw_index_folder *folder, in
                     folder->path);
 }
 
-static enum bsw_status write_model(const struct bsw_index_folder *folder, struct bsw_error *err)
+static enum bsw_status write_file(const char *folder, const char *name,
+                                  const struct bsw_buffer *bytes, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
-    if (!folder->model) return BSW_OK;
-    BSW_TRY(bsw_path_join(path, folder->path, BSW_INDEX_MODEL_NAME, err));
-    return bsw_file_write_atomic(path, folder->model->data, folder->model->bytes, err);
+    if (!bytes) return BSW_OK;
+    BSW_TRY(bsw_path_join(path, folder, name, err));
+    return bsw_file_write_atomic(path, bytes->data, bytes->bytes, err);
 }
 
 static enum bsw_status read_manifest(const char *folder, const struct bsw_manifest *written,
@@ -229,7 +238,8 @@ enum bsw_status bsw_index_folder_commit(struct bsw_index_folder *folder,
         bsw_shard_writer_init(&writer, manifest, folder->path, i);
         BSW_TRY(bsw_shard_writer_name(&writer, err));
     }
-    BSW_TRY(write_model(folder, err));
+    BSW_TRY(write_file(folder->path, BSW_INDEX_MODEL_NAME, folder->model, err));
+    BSW_TRY(write_file(folder->path, BSW_ROW_IDS_NAME, folder->ids, err));
     BSW_TRY(bsw_manifest_write(manifest, folder->path, err));
     enum bsw_status status = read_back(folder->path, manifest, err);
     if (status != BSW_OK) remove_manifest(folder->path, NULL, NULL);
@@ -261,6 +271,10 @@ void bsw_index_folder_abandon(struct bsw_index_folder *folder, const struct bsw_
     if (folder->is_renaming) remove_old_index(folder->path, NULL);
     if (folder->is_renaming && folder->model &&
         bsw_path_join(path, folder->path, BSW_INDEX_MODEL_NAME, NULL) == BSW_OK) {
+        unlink(path);
+    }
+    if (folder->is_renaming && folder->ids &&
+        bsw_path_join(path, folder->path, BSW_ROW_IDS_NAME, NULL) == BSW_OK) {
         unlink(path);
     }
     bsw_index_folder_release(folder);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/files/list_order.h"
+#include "common/files/row_ids.h"
 #include "common/files/shard_file.h"
 #include "shard/host/raw_rows.h"
 
@@ -98,18 +99,58 @@ static enum bsw_status read_shard(const struct bsw_manifest *manifest, const cha
     return status;
 }
 
+static enum bsw_status read_rows(const struct bsw_manifest *manifest, const char *index,
+                                 const int64_t *ids, uint64_t num_ids, void *out,
+                                 struct bsw_error *err)
+{
+    for (uint32_t shard = 0; shard < manifest->num_shards; shard++)
+        BSW_TRY(read_shard(manifest, index, shard, ids, num_ids, out, err));
+    return BSW_OK;
+}
+
+// Numbers of the rows that have these ids.
+static enum bsw_status find_rows(const struct bsw_manifest *manifest, const char *index,
+                                 const int64_t *ids, uint64_t num_ids, int64_t *rows,
+                                 struct bsw_error *err)
+{
+    struct bsw_placed_id *live;
+    uint64_t num_live;
+    enum bsw_status status = bsw_row_ids_live(manifest, index, &live, &num_live, err);
+    for (uint64_t i = 0; i < num_ids && status == BSW_OK; i++) {
+        const struct bsw_placed_id *found = bsw_placed_ids_find(live, num_live, ids[i]);
+        if (!found)
+            status = bsw_fail(err, BSW_ERROR_USAGE, "id %lld: %s has no row of this id",
+                              (long long)ids[i], index);
+        else
+            rows[i] = (int64_t)found->place;
+    }
+    bsw_free(&live);
+    return status;
+}
+
+static enum bsw_status read_ids(const struct bsw_manifest *manifest, const char *index,
+                                const int64_t *ids, uint64_t num_ids, void *out,
+                                struct bsw_error *err)
+{
+    int64_t *rows;
+    BSW_TRY(bsw_allocate(&rows, num_ids, sizeof *rows, "rows", err));
+    enum bsw_status status = find_rows(manifest, index, ids, num_ids, rows, err);
+    if (status == BSW_OK) status = read_rows(manifest, index, rows, num_ids, out, err);
+    bsw_free(&rows);
+    return status;
+}
+
 enum bsw_status bsw_index_rows_read(const struct bsw_manifest *manifest, const char *index,
                                     const int64_t *ids, uint64_t num_ids, void *out,
                                     struct bsw_error *err)
 {
     uint64_t first = manifest->first_row, num = manifest->num_rows;
+    if (bsw_manifest_has_ids(manifest)) return read_ids(manifest, index, ids, num_ids, out, err);
     for (uint64_t i = 0; i < num_ids; i++) {
         if (ids[i] < 0 || (uint64_t)ids[i] < first || (uint64_t)ids[i] - first >= num)
             return bsw_fail(err, BSW_ERROR_USAGE, "id %lld: %s has rows %llu to %llu",
                             (long long)ids[i], index, (unsigned long long)first,
                             (unsigned long long)(first + num - 1));
     }
-    for (uint32_t shard = 0; shard < manifest->num_shards; shard++)
-        BSW_TRY(read_shard(manifest, index, shard, ids, num_ids, out, err));
-    return BSW_OK;
+    return read_rows(manifest, index, ids, num_ids, out, err);
 }

@@ -7,8 +7,8 @@
 
 #include "common/base/number_parse.h"
 
-static enum bsw_status parse_rows(const char *what, const char *text, struct bsw_row_range *out,
-                                  struct bsw_error *err)
+enum bsw_status bsw_row_range_parse(const char *what, const char *text, struct bsw_row_range *out,
+                                    struct bsw_error *err)
 {
     char copy[64];
     size_t length = strlen(text);
@@ -134,7 +134,7 @@ enum bsw_status bsw_option_set(const struct bsw_option *option, void *target, co
     case BSW_OPTION_NUMBER:
         return set_number(option, target, what, text, err);
     case BSW_OPTION_ROWS:
-        return parse_rows(what, text, target, err);
+        return bsw_row_range_parse(what, text, target, err);
     }
     return BSW_OK;
 }

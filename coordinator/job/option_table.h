@@ -105,6 +105,10 @@ struct bsw_option_table {
 
 #define BSW_MAX_OPTIONS 64 // of a table, with those of its groups
 
+// "A:B", "A:" or ":B", rows A to B - 1, as options have it; `what` is for messages.
+enum bsw_status bsw_row_range_parse(const char *what, const char *text, struct bsw_row_range *out,
+                                    struct bsw_error *err);
+
 // Sets targets in *targets, the struct of the table, which is {0}, from defaults and argv (without
 // program and command name); rows are all unless given. *help is set, and nothing else checked,
 // when --help or -h is among the words: to what bsw_option_table_print shows.

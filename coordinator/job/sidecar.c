@@ -36,6 +36,7 @@ static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *f
     add_integer(object, "dims", facts->dims);
     if (facts->bits > 0) json_object_set_new(object, "bits", json_real(facts->bits));
     if (facts->settings) json_object_update(object, facts->settings);
+    if (facts->has_ids) json_object_set_new(object, "has_ids", json_true());
     if (facts->is_self_excluded) json_object_set_new(object, "exclude_self", json_true());
     return bsw_json_file_write(path, object, err);
 }
@@ -106,6 +107,7 @@ static void take_inputs(const json_t *object, struct bsw_sidecar *facts)
     const json_t *first_query = json_object_get(object, "first_query");
     facts->rows = count_of(object, "rows");
     facts->first_row = count_of(object, "first_row");
+    facts->has_ids = json_is_true(json_object_get(object, "has_ids"));
     facts->is_self_excluded = json_is_true(json_object_get(object, "exclude_self"));
     facts->has_first_query = json_is_integer(first_query);
     facts->first_query = count_of(object, "first_query");
@@ -142,6 +144,12 @@ static enum bsw_status compare_rows(const char *name, const struct bsw_sidecar *
                                     const char *hint, struct bsw_error *err)
 {
     if (facts->rows == 0 || other->rows == 0) return BSW_OK;
+    if (facts->has_ids != other->has_ids)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%s has ids, %s numbers of rows: write ids[rows] as its neighbours, in "
+                        "Python%s",
+                        facts->has_ids ? name : other_name, facts->has_ids ? other_name : name,
+                        hint);
     if (facts->rows != other->rows || facts->first_row != other->first_row) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s covers rows %llu:%llu, %s %llu:%llu%s", name,
                         (unsigned long long)facts->first_row,

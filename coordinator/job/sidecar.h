@@ -23,6 +23,7 @@ struct bsw_sidecar {
     // queue belongs to the last.
     const char *select;
     struct bsw_queue_options queue;
+    int has_ids;          // answers are ids that rows have beside their numbers
     int is_self_excluded; // row i is not in the answer of query i
     // The queries' digest (same_input.h), 0 if unknown, and the number of the first one in its
     // file, when read only with has_first_query.
@@ -48,9 +49,9 @@ enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int is_part,
 enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts,
                                  struct bsw_error *err);
 
-// Whether a result can be judged by a ground truth: the same metric, rows, queries, and self
-// excluded from both or neither, as far as both files say. Else BSW_ERROR_USAGE in one line, ending
-// with `hint`.
+// Whether a result can be judged by a ground truth: the same metric, rows, queries, both in ids or
+// in numbers of rows, and self excluded from both or neither, as far as both files say. Else
+// BSW_ERROR_USAGE in one line, ending with `hint`.
 enum bsw_status bsw_sidecar_compare(const char *name, const struct bsw_sidecar *facts,
                                     const char *other_name, const struct bsw_sidecar *other,
                                     const char *hint, struct bsw_error *err);

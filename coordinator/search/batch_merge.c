@@ -323,6 +323,11 @@ static float written_value(const struct bsw_batch_merge *merge, const struct bsw
     return bsw_selection_counts(&merge->settings.selection) ? value : bounded(metric, value);
 }
 
+static int64_t id_of(const struct bsw_batch_merge *merge, uint64_t row)
+{
+    return merge->row_ids ? merge->row_ids[row - merge->manifest->first_row] : (int64_t)row;
+}
+
 static void answer_query(const struct bsw_batch_merge *merge, size_t query,
                          struct bsw_value_terms terms, struct bsw_ranked *entries, size_t most,
                          int64_t *ids, float *values)
@@ -341,7 +346,7 @@ static void answer_query(const struct bsw_batch_merge *merge, size_t query,
         entries, count, k, merge->settings.is_exact ? BSW_RANKED_BY_EXACT : BSW_RANKED_BY_KEY,
         scratch);
     for (size_t i = 0; i < k; i++) {
-        ids[i] = i < count ? (int64_t)entries[i].row : -1;
+        ids[i] = i < count ? id_of(merge, entries[i].row) : -1;
         if (i < count)
             values[i] = written_value(merge, &entries[i], terms);
         else

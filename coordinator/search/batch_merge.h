@@ -31,6 +31,7 @@ struct bsw_batch_merge {
     uint64_t first_query_row; // with exclude_self: row id of the batch's first query
     uint64_t num_survivors;   // of all queries so far: traffic, for the closing table
     uint64_t num_empty;       // places of answers so far without a row
+    const int64_t *row_ids; // [rows of the index]: what answers have for rows; NULL: their numbers
 };
 
 void bsw_batch_merge_init(struct bsw_batch_merge *merge, const struct bsw_manifest *manifest,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/file.h"
+#include "common/files/row_ids.h"
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
 #include "coordinator/job/command_files.h"
@@ -256,7 +257,8 @@ static enum bsw_status open_result(struct bsw_result_sink *sink, const struct bs
         .path = sink->path,
         .num_queries = search->queries.num_queries,
         .k = search->settings.k,
-        .wide_ids = manifest->first_row + manifest->num_rows > (uint64_t)INT32_MAX + 1,
+        .wide_ids = bsw_manifest_has_ids(manifest) ||
+                    manifest->first_row + manifest->num_rows > (uint64_t)INT32_MAX + 1,
         .is_forced = sink->is_forced,
         .is_resumed = sink->is_resumed,
         .fields = sink->is_journaled ? &fields : NULL};
@@ -302,6 +304,7 @@ static enum bsw_status finish(void *context, const struct bsw_search *search, st
                                       .dims = bsw_manifest_row_dims(manifest),
                                       .bits = manifest->bits,
                                       .settings = bsw_search_settings_told(search, BSW_IN_SIDECAR),
+                                      .has_ids = bsw_manifest_has_ids(manifest),
                                       .is_self_excluded = search->options.request.exclude_self,
                                       .queries_digest = search->queries.numbers_digest,
                                       .first_query =

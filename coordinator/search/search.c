@@ -9,8 +9,10 @@
 #include "common/base/clock.h"
 #include "common/base/number_parse.h"
 #include "common/base/process.h"
+#include "common/files/row_ids.h"
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
+#include "coordinator/job/index_generation.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/search/merge_choice.h"
 #include "shard/codecs/codec.h"
@@ -180,6 +182,16 @@ static struct bsw_check_schedule schedule_checks(const struct bsw_search *search
         .round = is_cpu ? 1 : bsw_self_check_round(&search->manifest, &search->assignment)};
 }
 
+// Rank 0, which answers.
+static enum bsw_status read_ids(struct bsw_search *search, struct bsw_error *err)
+{
+    const struct bsw_search_options *o = &search->options;
+    if (search->transport->rank != 0 || !o->index || o->answers_rows) return BSW_OK;
+    BSW_TRY(bsw_row_ids_read(&search->manifest, o->index, &search->row_ids, err));
+    search->batches.finish.row_ids = search->row_ids;
+    return BSW_OK;
+}
+
 enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err)
 {
     struct bsw_transport *transport = search->transport;
@@ -198,6 +210,8 @@ enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err
         status = bsw_batch_search_init(&search->batches, transport, &search->service,
                                        &search->queries, err);
     }
+    if (status == BSW_OK) status = read_ids(search, err);
+    status = bsw_generation_explain(search->options.index, &search->manifest, status, err);
     if (status == BSW_OK) status = bsw_self_check_answers(&search->service, err);
     if (search->link) search->batches.link = &search->batch_link;
     if (search->device_merge.device) search->batches.device_merge = &search->device_merge;
@@ -354,6 +368,10 @@ static enum bsw_status begin_lead(struct bsw_search *search, struct bsw_error *e
 {
     const struct bsw_search_run *run = &search->run;
     const struct bsw_search_sink *sink = run->sink;
+    char model[BSW_PATH_BYTES];
+    if (search->options.index && bsw_text_model_of_index(search->options.index, model))
+        BSW_TRY(bsw_text_model_lend(&search->text, model, search->settings.level, &run->queries, 1,
+                                    err));
     BSW_TRY(bsw_query_source_open(run->queries, run->query_rows, &search->manifest,
                                   search->settings.query_bits, search->settings.level,
                                   &search->queries, err));
@@ -374,6 +392,7 @@ static void forget_run(struct bsw_search *search)
 {
     bsw_batch_pipeline_deinit(&search->pipeline);
     bsw_query_source_close(&search->queries);
+    bsw_text_model_take_back(&search->text);
     bsw_free(&search->seconds);
     bsw_free(&search->ranks);
     search->queries = (struct bsw_query_source){0};
@@ -483,6 +502,7 @@ void bsw_search_close(struct bsw_search *search)
     bsw_assignment_deinit(&search->assignment);
     bsw_device_close(&search->device.device);
     bsw_codec_model_close(&search->model);
+    bsw_free(&search->row_ids);
     if (search->options.index) bsw_manifest_deinit(&search->manifest);
     *search = (struct bsw_search){0};
 }

@@ -18,6 +18,7 @@
 #include "common/job/progress.h"
 #include "coordinator/job/device_choice.h"
 #include "coordinator/job/job_events.h"
+#include "coordinator/job/text_model.h"
 #include "coordinator/search/batch_pipeline.h"
 #include "coordinator/search/search_settings.h"
 #include "shard/codecs/codec.h"
@@ -44,6 +45,7 @@ struct bsw_search_options {
     // Self-checks at the start, so often and at the end; 0: start and end; or BSW_CHECK_NEVER.
     double check_seconds;
     int is_unchecked;              // no self-checks, but those of a new device
+    int answers_rows;              // numbers, also where rows have ids
     struct bsw_progress *progress; // rank 0; NULL: nothing is shown
 };
 
@@ -122,10 +124,12 @@ struct bsw_search {
     struct bsw_assignment assignment;
     struct bsw_shard_service service;
     struct bsw_batch_search batches;
+    int64_t *row_ids; // rank 0: of an index whose rows have ids; owned
     int is_loaded;
     // The last run.
     struct bsw_search_run run;
     struct bsw_query_source queries;
+    struct bsw_text_model text; // the index's, for queries of text; rank 0
     struct bsw_search_parts parts;
     struct bsw_batch_pipeline pipeline;
     uint64_t num_asked, num_answered; // queries of all passes

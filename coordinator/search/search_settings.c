@@ -163,13 +163,13 @@ static enum bsw_status settle_table(const struct settling *s, struct bsw_error *
     return settle_entries(s, err);
 }
 
-// Where keys are exact values, nothing is left to refine.
+// Where keys are exact values, or there are no rows, nothing is left to refine.
 static enum bsw_status settle_codes(const struct settling *s, struct bsw_error *err)
 {
     const struct bsw_codec *codec = s->manifest->codec;
     BSW_TRY(bsw_codec_query_bits(s->manifest, s->index, (uint32_t)s->asked->query_bits,
                                  &s->out->query_bits, err));
-    if (codec->table->has_exact_keys) s->out->is_exact = 0;
+    if (codec->table->has_exact_keys || !bsw_manifest_has_rows(s->manifest)) s->out->is_exact = 0;
     BSW_TRY(settle_table(s, err));
     if (!codec->has_bytes) return BSW_OK;
     if (s->asked->scan == BSW_SCAN_PLANES) {

@@ -11,7 +11,8 @@
 #include "shard/codecs/sample.h"
 #include "shard/codecs/saq_training.h"
 
-#define SEED_WEIGHTS  1    // what seeds are hashed with; others: rbe_training.c
+#define SEED_WEIGHTS  1 // what seeds are hashed with; others: rbe_training.c
+#define SEED_TEXTS    201
 #define START_ROWS    8192 // that principal axes are found of
 
 #define MOST_COPIES   16
@@ -293,7 +294,7 @@ static void initialize(const struct bsw_rbe_training_options *o, float *paramete
 {
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
         const struct bsw_rbe_shape *shape = &o->shapes[i];
-        uint64_t side = (uint64_t)i;
+        uint64_t side = o->start == BSW_RBE_START_SAME ? 0 : (uint64_t)i;
         if (o->start == BSW_RBE_START_QUANTIZER) {
             bsw_rbe_initialize_quantizer(shape, bsw_hash2(o->seed, SEED_WEIGHTS),
                                          o->input_rms * bsw_quantizer_half_steps[shape->steps + 1],
@@ -302,6 +303,12 @@ static void initialize(const struct bsw_rbe_training_options *o, float *paramete
             bsw_rbe_initialize(shape, bsw_hash2(o->seed, SEED_WEIGHTS + side), parameters);
         }
         parameters += bsw_rbe_num_parameters(shape);
+    }
+    for (int i = 0; o->vocabulary && i < BSW_RBE_NUM_SIDES; i++) {
+        uint32_t num_grams = o->vocabulary->num_grams, dims = o->shapes[i].dims;
+        uint64_t side = o->start == BSW_RBE_START_SAME ? 0 : (uint64_t)i;
+        bsw_text_initialize(num_grams, dims, bsw_hash2(o->seed, SEED_TEXTS + side), parameters);
+        parameters += bsw_text_num_parameters(num_grams, dims);
     }
 }
 
@@ -354,7 +361,7 @@ static void set_rates_of(const struct bsw_rbe_training_options *o,
                          float *rates)
 {
     size_t outs = layer->num_out, ins = layer->num_in;
-    int is_random = o->start == BSW_RBE_START_RANDOM, is_back = kind == BSW_RBE_RECONSTRUCTION;
+    int is_random = bsw_rbe_start_is_random(o->start), is_back = kind == BSW_RBE_RECONSTRUCTION;
     for (size_t i = 0; i < outs * ins; i++) rates[i] = 1;
     for (size_t i = 0; i < outs; i++)
         rates[outs * ins + i] = is_random || !is_back ? 1 : (float)o->input_rms;
@@ -385,4 +392,6 @@ void bsw_rbe_first_rates(const struct bsw_rbe_training_options *options, const f
         }
         first += bsw_rbe_num_parameters(shape);
     }
+    for (size_t count = bsw_rbe_training_parameters(options); first < count; first++)
+        rates[first] = 1;
 }

@@ -7,6 +7,32 @@
 
 #include "common/base/arithmetic.h"
 
+size_t bsw_rbe_training_text_offset(const struct bsw_rbe_training_options *options, int side)
+{
+    size_t first = 0, one = 0;
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++)
+        first += bsw_rbe_num_parameters(&options->shapes[i]);
+    if (options->vocabulary)
+        one = bsw_text_num_parameters(options->vocabulary->num_grams, options->shapes[0].dims);
+    return first + (size_t)side * one;
+}
+
+size_t bsw_rbe_training_parameters(const struct bsw_rbe_training_options *options)
+{
+    return bsw_rbe_training_text_offset(options, BSW_RBE_NUM_SIDES);
+}
+
+static enum bsw_status init_texts(const struct bsw_rbe_training_options *options, size_t max_pairs,
+                                  struct bsw_rbe_worker *worker, struct bsw_error *err)
+{
+    uint32_t dims = options->shapes[0].dims;
+    if (!options->vocabulary) return BSW_OK;
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++)
+        BSW_TRY(bsw_text_pass_init(options->vocabulary, dims, max_pairs, bsw_cpu_level_detect(),
+                                   &worker->texts[i], err));
+    return bsw_allocate(&worker->input_gradient, max_pairs, dims * sizeof(float), "training", err);
+}
+
 enum bsw_status bsw_rbe_worker_init(const struct bsw_rbe_training_options *options,
                                     const struct bsw_rbe_pairs *pairs, size_t max_pairs,
                                     struct bsw_rbe_worker *out, struct bsw_error *err)
@@ -19,6 +45,7 @@ enum bsw_status bsw_rbe_worker_init(const struct bsw_rbe_training_options *optio
     *out = (struct bsw_rbe_worker){.options = options, .pairs = pairs};
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++)
         BSW_TRY(bsw_rbe_pass_init(&shapes[i], max_pairs, &out->passes[i], err));
+    BSW_TRY(init_texts(options, max_pairs, out, err));
     BSW_TRY(bsw_allocate(&out->shifts, options->negatives, sizeof *out->shifts, "training", err));
     BSW_TRY(bsw_allocate(&out->memory,
                          BSW_RBE_NUM_SIDES * max_pairs * (dims + code_dims) + scratch_floats +
@@ -43,7 +70,12 @@ enum bsw_status bsw_rbe_worker_init(const struct bsw_rbe_training_options *optio
 
 void bsw_rbe_worker_deinit(struct bsw_rbe_worker *worker)
 {
-    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) bsw_rbe_pass_deinit(&worker->passes[i]);
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        bsw_rbe_pass_deinit(&worker->passes[i]);
+        bsw_text_pass_deinit(&worker->texts[i]);
+    }
+    bsw_buffer_deinit(&worker->text);
+    bsw_free(&worker->input_gradient);
     bsw_free(&worker->memory);
     bsw_free(&worker->shifts);
 }
@@ -73,6 +105,26 @@ static enum bsw_status read_inputs(struct bsw_rbe_worker *worker, const struct b
                             worker->inputs[BSW_RBE_QUERY] + i * dims,
                             worker->inputs[BSW_RBE_DOCUMENT] + i * dims, err));
     }
+    return BSW_OK;
+}
+
+// The same by the text network, whose parameters are given with all others.
+static enum bsw_status make_inputs(struct bsw_rbe_worker *worker, const float *parameters,
+                                   const struct bsw_rbe_group *group, struct bsw_error *err)
+{
+    const struct bsw_rbe_pairs *pairs = worker->pairs;
+    struct bsw_rbe_pair_text texts[BSW_RBE_NUM_SIDES];
+    for (int side = 0; side < BSW_RBE_NUM_SIDES; side++) bsw_text_pass_clear(&worker->texts[side]);
+    for (size_t i = 0; i < group->num_pairs; i++) {
+        BSW_TRY(pairs->read_texts(pairs->context, group->pairs[i], &worker->text, texts, err));
+        for (int side = 0; side < BSW_RBE_NUM_SIDES; side++)
+            BSW_TRY(
+                bsw_text_pass_add(&worker->texts[side], texts[side].text, texts[side].bytes, err));
+    }
+    for (int side = 0; side < BSW_RBE_NUM_SIDES; side++)
+        bsw_text_forward(&worker->texts[side],
+                         parameters + bsw_rbe_training_text_offset(worker->options, side),
+                         worker->inputs[side]);
     return BSW_OK;
 }
 
@@ -127,7 +179,8 @@ enum bsw_status bsw_rbe_group_forward(struct bsw_rbe_worker *worker, const float
 {
     const struct bsw_rbe_shape *shapes = worker->options->shapes;
     const float *first = parameters;
-    BSW_TRY(read_inputs(worker, group, err));
+    BSW_TRY(worker->options->vocabulary ? make_inputs(worker, parameters, group, err)
+                                        : read_inputs(worker, group, err));
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
         bsw_rbe_forward(&worker->passes[i], parameters, worker->options->estimator, group->slope,
                         worker->inputs[i], group->num_pairs);
@@ -153,14 +206,30 @@ enum bsw_status bsw_rbe_group_largest_scale(struct bsw_rbe_worker *worker, const
     return BSW_OK;
 }
 
+// After the loss. gradient: [all parameters], zeros.
+static void add_gradients(struct bsw_rbe_worker *worker, const float *parameters,
+                          const struct bsw_rbe_group *group, float *gradient)
+{
+    const struct bsw_rbe_training_options *o = worker->options;
+    size_t first = 0, num_inputs = group->num_pairs * o->shapes[0].dims;
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        if (o->vocabulary) memset(worker->input_gradient, 0, num_inputs * sizeof(float));
+        bsw_rbe_backward(&worker->passes[i], parameters + first, o->estimator, group->slope,
+                         worker->inputs[i], group->num_pairs, worker->gradients[i],
+                         gradient + first, worker->input_gradient);
+        if (o->vocabulary)
+            bsw_text_backward(&worker->texts[i], worker->inputs[i], worker->input_gradient,
+                              gradient + bsw_rbe_training_text_offset(o, i));
+        first += bsw_rbe_num_parameters(&o->shapes[i]);
+    }
+}
+
 enum bsw_status bsw_rbe_group_run(struct bsw_rbe_worker *worker, const float *parameters,
                                   const struct bsw_rbe_group *group, float share, float *gradient,
                                   double *loss, struct bsw_error *err)
 {
-    const struct bsw_rbe_shape *shapes = worker->options->shapes;
-    size_t count = group->num_pairs, code_dims = shapes[0].code_dims;
+    size_t count = group->num_pairs, code_dims = worker->options->shapes[0].code_dims;
     const float *outputs[BSW_RBE_NUM_SIDES];
-    size_t offsets[BSW_RBE_NUM_SIDES] = {0, bsw_rbe_num_parameters(&shapes[0])};
     BSW_TRY(bsw_rbe_group_forward(worker, parameters, group, outputs, err));
     bsw_rbe_draw_shifts(group->shift_seed, count, (size_t)worker->options->negatives,
                         worker->shifts);
@@ -178,12 +247,9 @@ enum bsw_status bsw_rbe_group_run(struct bsw_rbe_worker *worker, const float *pa
         .similarities = worker->options->has_similarities ? &similarities : NULL};
     *loss = bsw_rbe_loss(&loss_group, worker->scratch, worker->gradients[0], worker->gradients[1]);
     if (!gradient) return BSW_OK;
-    memset(gradient, 0, (offsets[1] + bsw_rbe_num_parameters(&shapes[1])) * sizeof *gradient);
-    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+    memset(gradient, 0, bsw_rbe_training_parameters(worker->options) * sizeof *gradient);
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++)
         for (size_t k = 0; k < count * code_dims; k++) worker->gradients[i][k] *= share;
-        bsw_rbe_backward(&worker->passes[i], parameters + offsets[i], worker->options->estimator,
-                         group->slope, worker->inputs[i], count, worker->gradients[i],
-                         gradient + offsets[i], NULL);
-    }
+    add_gradients(worker, parameters, group, gradient);
     return BSW_OK;
 }

@@ -14,6 +14,9 @@ struct bsw_rbe_worker {
     const struct bsw_rbe_pairs *pairs;
     struct bsw_rbe_pass passes[BSW_RBE_NUM_SIDES];
     float *memory;
+    struct bsw_text_pass texts[BSW_RBE_NUM_SIDES]; // with a text network alone
+    struct bsw_buffer text;
+    float *input_gradient;               // [max_pairs][dims], likewise
     float *inputs[BSW_RBE_NUM_SIDES];    // [max_pairs][dims]
     float *gradients[BSW_RBE_NUM_SIDES]; // [max_pairs][code_dims]
     size_t *shifts;                      // [negatives]

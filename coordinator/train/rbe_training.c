@@ -61,8 +61,8 @@ static size_t groups_of(const struct training *training, size_t num_pairs)
 static enum bsw_status allocate(struct training *training, struct bsw_error *err)
 {
     const struct bsw_rbe_training_options *o = training->options;
-    size_t ranks = (size_t)training->transport->num_ranks, parameters = 0;
-    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) parameters += bsw_rbe_num_parameters(&o->shapes[i]);
+    size_t ranks = (size_t)training->transport->num_ranks,
+           parameters = bsw_rbe_training_parameters(o);
     BSW_TRY(bsw_allocate(&training->order, (size_t)training->split.num_trained, sizeof(uint64_t),
                          "pairs", err));
     BSW_TRY(bsw_rbe_state_init(parameters, training->state, err));
@@ -448,13 +448,14 @@ static void describe(struct training *training)
              "ranks=%d dims=%u code-dims=%u query-steps=%u document-steps=%u shared=%d "
              "residual-weights=%d estimator=%s slope-growth=%.17g gamma=%.17g rate=%.17g "
              "decay=%.17g validation=%.17g negatives=%llu batch=%zu seed=%llu start=%d "
-             "near-negatives=%d similarities=%d pairs=%llu input=%016llx",
+             "near-negatives=%d similarities=%d pairs=%llu input=%016llx trigrams=%u hashed=%d",
              training->transport->num_ranks, q->dims, q->code_dims, q->steps, d->steps,
              q->is_shared, q->has_residual_weights, bsw_rbe_estimator_name(o->estimator),
              o->slope_growth, o->gamma, o->rate, o->decay, o->validation,
              (unsigned long long)o->negatives, training->split.batch_pairs,
              (unsigned long long)o->seed, (int)o->start, o->has_near_negatives, o->has_similarities,
-             (unsigned long long)training->pairs->num_pairs, (unsigned long long)o->input_digest);
+             (unsigned long long)training->pairs->num_pairs, (unsigned long long)o->input_digest,
+             o->vocabulary ? o->vocabulary->num_grams : 0, o->vocabulary && !o->vocabulary->keys);
 }
 
 // From principal axes on rank 0 alone, which the others get.

@@ -26,6 +26,7 @@
 #include "coordinator/train/rbe_checkpoint.h"
 #include "kernels/rbe/rbe_loss.h"
 #include "kernels/rbe/rbe_model_file.h"
+#include "kernels/text/text_network.h"
 
 #define BSW_RBE_GROUP_PAIRS 128
 
@@ -34,10 +35,22 @@ enum bsw_rbe_start {
     BSW_RBE_START_RANDOM,    // random, each side its own: the paper's
     BSW_RBE_START_QUANTIZER, // rbe_start.h, both sides the same
     BSW_RBE_START_PRINCIPAL, // rbe_first_weights.h, for the loss of similarities
-    BSW_RBE_START_AUTO       // train.h alone: one of these, by loss and inputs
+    BSW_RBE_START_AUTO,      // train.h alone: one of these, by loss and inputs
+    BSW_RBE_START_SAME       // random, both sides the same
 };
 
-// Pairs of inputs, as the model wants them. One tenant: rbe_pair_source.h; tests have made-up ones.
+static inline int bsw_rbe_start_is_random(enum bsw_rbe_start start)
+{
+    return start == BSW_RBE_START_RANDOM || start == BSW_RBE_START_SAME;
+}
+
+struct bsw_rbe_pair_text {
+    const char *text;
+    size_t bytes;
+};
+
+// Pairs of inputs, as the model wants them. One tenant: each function has one, rbe_pair_source.h
+// reads vectors and text_pairs.h texts; tests have made-up ones.
 struct bsw_rbe_pairs {
     void *context;
     uint64_t num_pairs;
@@ -52,6 +65,11 @@ struct bsw_rbe_pairs {
     // several. Called by several threads at once.
     enum bsw_status (*read)(void *context, uint64_t pair, uint64_t draw, float *query,
                             float *document, struct bsw_error *err);
+    // In its place, where a text network makes the inputs: the texts of both sides, inside buffer,
+    // which a thread uses again.
+    enum bsw_status (*read_texts)(void *context, uint64_t pair, struct bsw_buffer *buffer,
+                                  struct bsw_rbe_pair_text texts[BSW_RBE_NUM_SIDES],
+                                  struct bsw_error *err);
 };
 
 struct bsw_rbe_training_options {
@@ -66,6 +84,10 @@ struct bsw_rbe_training_options {
     double input_rms;     // root mean square of the components of inputs, for the quantizer
     int has_similarities; // the loss: rbe_loss.h
 
+    // NULL, or of the text network in front, which is trained, too: its parameters are behind those
+    // of the sides, the query's first. Borrowed.
+    const struct bsw_text_vocabulary *vocabulary;
+
     int has_near_negatives;      // groups are cells of near queries (rbe_pair_source.h), not random
                                  // pairs; also of those held out
     uint64_t most_batches;       // of this call; 0: no limit
@@ -75,6 +97,10 @@ struct bsw_rbe_training_options {
     uint64_t input_digest; // of what the pairs are made of, for the checkpoint's settings
     int is_shown;          // progress on stderr
 };
+
+// All parameters, and where the text network's of a side begin among them.
+size_t bsw_rbe_training_parameters(const struct bsw_rbe_training_options *options);
+size_t bsw_rbe_training_text_offset(const struct bsw_rbe_training_options *options, int side);
 
 // Recall of held-out queries among held-out documents: rbe_quality.h.
 #define BSW_RBE_NUM_RECALLS 3

@@ -40,7 +40,10 @@ struct train_job {
     struct bsw_transport *transport;
     struct bsw_train_stats *stats;
     int is_auto_negatives;
-    struct bsw_rbe_pair_source source;
+    struct bsw_rbe_pair_source source; // of vectors, or
+    struct bsw_text_pairs texts;
+    size_t dims;
+    uint64_t num_pairs;
 };
 
 // ---- settings ----
@@ -49,6 +52,8 @@ struct bsw_train_settings bsw_train_settings_default(void)
 {
     return (struct bsw_train_settings){
         .pairs.sample = BSW_TRAIN_SAMPLE,
+        .trigrams = BSW_TRAIN_TRIGRAMS,
+        .text_dims = BSW_TRAIN_TEXT_DIMS,
         .training = {.estimator = BSW_RBE_VARIANT,
                      .start = BSW_RBE_START_AUTO,
                      .batch_pairs = BSW_TRAIN_BATCH,
@@ -95,15 +100,35 @@ static enum bsw_status settle_start(struct train_job *job, struct bsw_error *err
     struct bsw_rbe_training_options *o = &job->settings.training;
     if (o->start == BSW_RBE_START_AUTO)
         o->start = o->has_similarities        ? BSW_RBE_START_PRINCIPAL
+                   : job->settings.text       ? BSW_RBE_START_SAME
                    : job->settings.pairs.base ? BSW_RBE_START_QUANTIZER
                                               : BSW_RBE_START_RANDOM;
     if (o->start == BSW_RBE_START_PRINCIPAL && !o->has_similarities)
         return bsw_fail(err, BSW_ERROR_USAGE, "--start principal goes with --loss similarities");
     if (o->epochs == 0 && o->start != BSW_RBE_START_PRINCIPAL) o->epochs = 30;
-    if (o->rate == 0) o->rate = o->start == BSW_RBE_START_RANDOM ? RANDOM_RATE : GOOD_RATE;
+    if (o->rate == 0) o->rate = bsw_rbe_start_is_random(o->start) ? RANDOM_RATE : GOOD_RATE;
     o->input_rms = o->start == BSW_RBE_START_PRINCIPAL   ? BSW_RBE_PRINCIPAL_INPUT_RMS
                    : o->start == BSW_RBE_START_QUANTIZER ? BSW_RBE_INPUT_RMS
                                                          : BSW_RBE_RANDOM_INPUT_RMS;
+    return BSW_OK;
+}
+
+// What a text network in front leaves no room for.
+static enum bsw_status check_text(const struct bsw_train_settings *o, struct bsw_error *err)
+{
+    const struct bsw_rbe_pair_options *pairs = &o->pairs;
+    if (!o->text) return BSW_OK;
+    if (pairs->queries || pairs->documents || pairs->base || pairs->groundtruth)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--text has pairs of texts: no --queries, --documents, --base beside it");
+    if (o->training.has_near_negatives || pairs->is_centered ||
+        (o->training.start != BSW_RBE_START_AUTO && !bsw_rbe_start_is_random(o->training.start)) ||
+        o->loss == BSW_TRAIN_LOSS_SIMILARITIES)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--text: --near-negatives, --center, --loss similarities and starts other "
+                        "than random are for vectors");
+    if (o->metric && strcmp(o->metric, "cosine") != 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--metric %s: --text learns cosines", o->metric);
     return BSW_OK;
 }
 
@@ -141,6 +166,7 @@ static void name_table(const char *svg_path, char out[BSW_PATH_BYTES])
 static enum bsw_status complete(struct train_job *job, struct bsw_error *err)
 {
     const struct bsw_train_settings *o = &job->settings;
+    BSW_TRY(check_text(o, err));
     BSW_TRY(settle_metric(job, err));
     if (o->training.is_resumed && !o->training.checkpoint)
         return bsw_fail(err, BSW_ERROR_USAGE, "--resume needs --checkpoint");
@@ -175,7 +201,8 @@ static enum bsw_status check_outputs(const struct train_job *job, struct bsw_err
     char table[BSW_PATH_BYTES] = "";
     if (o->plot) name_table(o->plot, table);
     const struct bsw_command_files files = {
-        .inputs = {o->pairs.queries, o->pairs.documents, o->pairs.base, o->pairs.groundtruth},
+        .inputs = {o->pairs.queries, o->text ? o->text : o->pairs.documents, o->pairs.base,
+                   o->pairs.groundtruth},
         .outputs = {o->model, checkpoint, o->plot, o->plot ? table : NULL}};
     BSW_TRY(bsw_command_files_check(&files, err));
     int goes_on = o->training.is_resumed && bsw_file_is_found(checkpoint);
@@ -208,16 +235,15 @@ static enum bsw_status shape_sides(struct train_job *job, struct bsw_error *err)
 {
     struct bsw_train_settings *o = &job->settings;
     uint64_t planes[BSW_RBE_NUM_SIDES] = {o->query_planes, o->document_planes};
-    size_t parameters = 0;
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
         o->training.shapes[i] = (struct bsw_rbe_shape){
-            .dims = (uint32_t)job->source.dims,
+            .dims = (uint32_t)job->dims,
             .code_dims = (uint32_t)o->code_dims,
             .steps = o->training.estimator == BSW_RBE_SMOOTH ? 0 : (uint32_t)planes[i] - 1,
             .is_shared = o->is_shared,
             .has_residual_weights = !o->has_no_weights};
-        parameters += bsw_rbe_num_parameters(&o->training.shapes[i]);
     }
+    size_t parameters = bsw_rbe_training_parameters(&o->training);
     memcpy(job->stats->shapes, o->training.shapes, sizeof job->stats->shapes);
     if (parameters > MAX_PARAMETERS) {
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "a model of %zu weights: must be %zu at most",
@@ -230,12 +256,34 @@ static enum bsw_status open_pairs(struct train_job *job, struct bsw_error *err)
 {
     const struct bsw_rbe_training_options *training = &job->settings.training;
     struct bsw_rbe_pair_options *o = &job->settings.pairs;
-    double started = bsw_clock_seconds();
     o->seed = training->seed;
     o->input_rms = training->input_rms;
     o->is_one_space = training->has_similarities;
     o->is_shown = training->is_shown;
     BSW_TRY(bsw_rbe_pair_source_open(o, job->transport, &job->source, err));
+    job->dims = job->source.dims;
+    job->num_pairs = job->source.num_pairs;
+    job->settings.training.input_digest = job->source.digest;
+    return BSW_OK;
+}
+
+static enum bsw_status open_texts(struct train_job *job, struct bsw_error *err)
+{
+    struct bsw_train_settings *o = &job->settings;
+    BSW_TRY(bsw_text_pairs_open(o->text, (uint32_t)o->trigrams, o->is_hashed, job->transport,
+                                &job->texts, err));
+    job->dims = (size_t)o->text_dims;
+    job->num_pairs = job->texts.lines.num_lines;
+    o->training.input_digest = job->texts.lines.digest;
+    o->training.vocabulary = &job->texts.vocabulary;
+    job->stats->num_grams = job->texts.vocabulary.num_grams;
+    return BSW_OK;
+}
+
+static enum bsw_status open_input(struct train_job *job, struct bsw_error *err)
+{
+    double started = bsw_clock_seconds();
+    BSW_TRY(job->settings.text ? open_texts(job, err) : open_pairs(job, err));
     job->stats->pair_seconds = bsw_clock_seconds() - started;
     return shape_sides(job, err);
 }
@@ -245,7 +293,7 @@ static enum bsw_status open_pairs(struct train_job *job, struct bsw_error *err)
 static void settle_negatives(struct train_job *job)
 {
     struct bsw_rbe_training_options *o = &job->settings.training;
-    uint64_t ranks = (uint64_t)job->transport->num_ranks, pairs = job->source.num_pairs;
+    uint64_t ranks = (uint64_t)job->transport->num_ranks, pairs = job->num_pairs;
     uint64_t held_out = (uint64_t)ceil((double)pairs * o->validation) / ranks,
              batch = (o->batch_pairs < pairs / 2 ? o->batch_pairs : pairs / 2) / ranks;
     if (!o->has_similarities || !job->is_auto_negatives) return;
@@ -256,8 +304,8 @@ static void settle_negatives(struct train_job *job)
 static enum bsw_status train(struct train_job *job, struct bsw_error *err)
 {
     settle_negatives(job);
-    job->settings.training.input_digest = job->source.digest;
-    struct bsw_rbe_pairs pairs = bsw_rbe_pair_source_pairs(&job->source);
+    struct bsw_rbe_pairs pairs = job->settings.text ? bsw_text_pairs_pairs(&job->texts)
+                                                    : bsw_rbe_pair_source_pairs(&job->source);
     double started = bsw_clock_seconds();
     enum bsw_status status =
         bsw_rbe_train(&job->settings.training, &pairs, job->transport, &job->stats->result, err);
@@ -344,10 +392,17 @@ static enum bsw_status write_model(struct train_job *job, struct bsw_error *err)
                                   .has_projection = job->settings.training.has_similarities,
                                   .scale_exponent =
                                       scale_exponent(job->stats->result.largest_scale)};
-    float *next = job->stats->result.state.best_parameters;
+    const struct bsw_rbe_training_options *training = &job->settings.training;
+    float *parameters = job->stats->result.state.best_parameters, *next = parameters;
+    float no_mean[BSW_RBE_MAX_DIMS] = {0};
+    int is_text = job->settings.text != NULL;
+    if (is_text) model.text.vocabulary = job->texts.vocabulary;
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) { // borrowed: the model is not deinitialised
-        model.sides[i] = (struct bsw_rbe_side){job->stats->shapes[i], job->source.means[i],
-                                               job->source.scales[i], next};
+        model.sides[i] =
+            (struct bsw_rbe_side){job->stats->shapes[i], is_text ? no_mean : job->source.means[i],
+                                  is_text ? 1 : job->source.scales[i], next};
+        if (is_text)
+            model.text.parameters[i] = parameters + bsw_rbe_training_text_offset(training, i);
         next += bsw_rbe_num_parameters(&job->stats->shapes[i]);
     }
     describe_origin(job, &job->stats->origin);
@@ -364,7 +419,7 @@ static enum bsw_status run(struct train_job *job, struct bsw_error *err)
     enum bsw_status status = transport->rank == 0 ? check_outputs(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(find_checkpoint(job, err));
-    BSW_TRY(open_pairs(job, err));
+    BSW_TRY(open_input(job, err));
     BSW_TRY(train(job, err));
     status = transport->rank == 0 ? write_model(job, err) : BSW_OK;
     return bsw_transport_agree(transport, status, err);
@@ -381,6 +436,7 @@ enum bsw_status bsw_train_run(const struct bsw_train_settings *settings,
     stats->metric = job.settings.pairs.metric;
     stats->epochs = job.settings.training.epochs;
     bsw_rbe_pair_source_close(&job.source);
+    bsw_text_pairs_close(&job.texts);
     return status;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// train: a model of rbe from pairs (rbe_pair_source.h), trained by all ranks (rbe_training.h),
-// written by rank 0.
+// train: a model of rbe from pairs of vectors (rbe_pair_source.h) or of texts (text_pairs.h),
+// trained by all ranks (rbe_training.h), written by rank 0.
 //
 // The library under the command: it takes settings, prints nothing but progress where it is asked
 // to, installs no signal handlers.
@@ -12,6 +12,7 @@
 #include "common/net/transport.h"
 #include "coordinator/train/rbe_pair_source.h"
 #include "coordinator/train/rbe_training.h"
+#include "coordinator/train/text_pairs.h"
 
 enum bsw_train_loss { BSW_TRAIN_LOSS_AUTO, BSW_TRAIN_LOSS_PAIRS, BSW_TRAIN_LOSS_SIMILARITIES };
 
@@ -23,6 +24,9 @@ struct bsw_train_settings {
     struct bsw_rbe_training_options training; // but for shapes, input_rms, has_similarities, digest
     const char *model, *plot;                 // files to write; plot may be NULL
     const char *metric;                       // NULL: as base says, or cosine
+    const char *text;                         // pairs of texts in place of all of `pairs`; or NULL
+    uint64_t trigrams, text_dims;
+    int is_hashed;
     enum bsw_train_loss loss;
     uint64_t code_dims, query_planes, document_planes;
     int is_shared, has_no_weights, force;
@@ -37,6 +41,8 @@ struct bsw_train_settings {
 #define BSW_TRAIN_DECAY              0.93
 #define BSW_TRAIN_SLOPE_GROWTH       1.1
 #define BSW_TRAIN_VALIDATION         0.05
+#define BSW_TRAIN_TRIGRAMS           49292
+#define BSW_TRAIN_TEXT_DIMS          288
 
 // All of these, and AUTO or 0; no files, no shape.
 struct bsw_train_settings bsw_train_settings_default(void);
@@ -45,6 +51,7 @@ struct bsw_train_settings bsw_train_settings_default(void);
 struct bsw_train_stats {
     enum bsw_metric metric;
     struct bsw_rbe_shape shapes[BSW_RBE_NUM_SIDES];
+    uint32_t num_grams;           // 0: no text network
     struct bsw_rbe_origin origin; // as the model has it
     struct bsw_rbe_training_result result;
     uint64_t epochs; // at most

@@ -30,7 +30,7 @@ static enum bsw_status check_ids(const char *file, const struct bsw_results *res
                                  struct bsw_error *err)
 {
     uint64_t first = facts->first_row, last = first + facts->rows;
-    if (facts->rows == 0) return BSW_OK;
+    if (facts->rows == 0 || facts->has_ids) return BSW_OK;
     for (uint64_t i = 0; i < results->num_queries * results->k; i++) {
         int64_t id = results->ids[i];
         if (id < 0 || ((uint64_t)id >= first && (uint64_t)id < last)) continue;

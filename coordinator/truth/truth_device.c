@@ -16,10 +16,9 @@ struct truth_device {
     const struct bsw_refine_table *refine;
     const struct bsw_select_table *select;
     const struct bsw_merge_table *merge;
-    int is_integer;
-    size_t dims, group_queries;
-    double *doubles, *norms; // queries of a group, as to_double gives them
-    int16_t *integers;
+    size_t dims, query_bytes, group_queries;
+    unsigned char *raw; // queries of a group
+    double *norms, *row;
     uint64_t *scores; // [group_queries][keep]
     uint32_t *rows;   // the same
     uint32_t *counts;
@@ -32,12 +31,10 @@ struct truth_device {
 
 static enum bsw_status allocate(struct truth_device *job, struct bsw_error *err)
 {
-    size_t count = job->group_queries, dims = job->dims;
-    BSW_TRY(bsw_allocate(&job->doubles, (job->is_integer ? 1 : count) * dims, sizeof(double),
-                         "queries", err));
+    size_t count = job->group_queries;
+    BSW_TRY(bsw_allocate(&job->raw, count, job->query_bytes, "queries", err));
     BSW_TRY(bsw_allocate(&job->norms, count, sizeof(double), "queries", err));
-    if (job->is_integer)
-        BSW_TRY(bsw_allocate(&job->integers, count * dims, sizeof(int16_t), "queries", err));
+    BSW_TRY(bsw_allocate(&job->row, job->dims, sizeof(double), "queries", err));
     BSW_TRY(bsw_allocate(&job->scores, count * job->needs.keep, sizeof(uint64_t), "lists", err));
     BSW_TRY(bsw_allocate(&job->rows, count * job->needs.keep, sizeof(uint32_t), "lists", err));
     BSW_TRY(bsw_allocate(&job->scratch, bsw_exact_best_scratch_bytes(job->needs.keep), 1, "lists",
@@ -49,27 +46,24 @@ static enum bsw_status allocate(struct truth_device *job, struct bsw_error *err)
 static enum bsw_status open_job(const struct bsw_neighbour_needs *needs, bsw_device *device,
                                 struct truth_device *out, struct bsw_error *err)
 {
-    enum bsw_vector_type base = bsw_vectors_type(needs->base),
-                         queries = bsw_vectors_type(needs->queries);
-    size_t dims = bsw_vectors_dims(needs->base);
-    size_t fit = LISTS_BUDGET_BYTES /
-                 (needs->keep * (sizeof(uint64_t) + sizeof(uint32_t)) + dims * sizeof(double));
+    size_t dims = bsw_vectors_dims(needs->base), bytes = bsw_vectors_row_bytes(needs->queries);
+    size_t fit = LISTS_BUDGET_BYTES / (needs->keep * (sizeof(uint64_t) + sizeof(uint32_t)) + bytes);
     uint64_t num_queries = bsw_vectors_num_rows(needs->queries);
     *out = (struct truth_device){
         .needs = *needs,
         .refine = bsw_refine_table_get(needs->level),
         .select = bsw_select_table_get(needs->level),
         .merge = bsw_merge_table_get(needs->level),
-        .is_integer = base == queries && (base == BSW_VECTOR_UINT8 || base == BSW_VECTOR_INT8) &&
-                      dims <= BSW_DEVICE_INTEGER_MAX_DIMS,
         .dims = dims,
+        .query_bytes = bytes,
         .group_queries = fit < 1             ? 1
                          : fit > num_queries ? (size_t)num_queries
                                              : fit,
     };
     const struct bsw_device_neighbours_needs device_needs = {.metric = needs->metric,
-                                                             .type = base,
-                                                             .is_integer = out->is_integer,
+                                                             .type = bsw_vectors_type(needs->base),
+                                                             .query_type =
+                                                                 bsw_vectors_type(needs->queries),
                                                              .dims = (uint32_t)dims,
                                                              .num_rows = (uint32_t)needs->num_rows,
                                                              .max_queries = out->group_queries,
@@ -84,9 +78,9 @@ static void close_device(void *state)
     struct truth_device *job = state;
     if (!job) return;
     bsw_device_neighbours_close(&job->neighbours);
-    bsw_free(&job->doubles);
+    bsw_free(&job->raw);
     bsw_free(&job->norms);
-    bsw_free(&job->integers);
+    bsw_free(&job->row);
     bsw_free(&job->scores);
     bsw_free(&job->rows);
     bsw_free(&job->scratch);
@@ -120,35 +114,26 @@ static uint64_t total(const void *state, uint64_t num_rows)
 
 // ---- queries ----
 
-static enum bsw_status put_query(struct truth_device *job, size_t q, uint64_t row, const void *raw,
-                                 struct bsw_error *err)
+static enum bsw_status load_query(struct truth_device *job, size_t q, uint64_t row,
+                                  struct bsw_error *err)
 {
-    double *numbers = job->doubles + (job->is_integer ? 0 : q * job->dims);
-    job->refine->to_double(bsw_vectors_type(job->needs.queries), raw, job->dims, numbers);
-    job->norms[q] = job->refine->squared_norm(numbers, job->dims);
-    for (size_t i = 0; i < job->dims && job->is_integer; i++)
-        job->integers[q * job->dims + i] = (int16_t)numbers[i];
+    const bsw_vectors *queries = job->needs.queries;
+    unsigned char *raw = job->raw + q * job->query_bytes;
+    BSW_TRY(bsw_vectors_read(queries, row, 1, raw, err));
+    job->refine->to_double(bsw_vectors_type(queries), raw, job->dims, job->row);
+    job->norms[q] = job->refine->squared_norm(job->row, job->dims);
     enum bsw_row_fault fault = bsw_row_fault_of(job->norms[q], job->needs.metric);
     if (fault == BSW_ROW_GOOD) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu %s",
-                    bsw_vectors_name(job->needs.queries), (unsigned long long)row,
-                    bsw_row_fault_text(fault));
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu %s", bsw_vectors_name(queries),
+                    (unsigned long long)row, bsw_row_fault_text(fault));
 }
 
 static enum bsw_status load_queries(struct truth_device *job, uint64_t first, size_t count,
                                     struct bsw_error *err)
 {
-    const bsw_vectors *queries = job->needs.queries;
-    unsigned char *raw;
-    enum bsw_status status = BSW_OK;
-    BSW_TRY(bsw_allocate(&raw, 1, bsw_vectors_row_bytes(queries), "query", err));
-    for (size_t q = 0; q < count && status == BSW_OK; q++) {
-        uint64_t row = bsw_vectors_first_row(queries) + first + q;
-        status = bsw_vectors_read(queries, row, 1, raw, err);
-        if (status == BSW_OK) status = put_query(job, q, row, raw, err);
-    }
-    bsw_free(&raw);
-    return status;
+    uint64_t from = bsw_vectors_first_row(job->needs.queries) + first;
+    for (size_t q = 0; q < count; q++) BSW_TRY(load_query(job, q, from + q, err));
+    return BSW_OK;
 }
 
 // ---- rows ----
@@ -187,7 +172,7 @@ static enum bsw_status find_group(struct truth_device *job, uint64_t first, size
                                   struct bsw_error *err)
 {
     const struct bsw_device_row_source source = {job, read_rows, judge_rows};
-    const struct bsw_device_query_numbers queries = {job->doubles, job->integers, job->norms};
+    const struct bsw_device_query_rows queries = {job->raw, job->norms};
     BSW_TRY(load_queries(job, first, count, err));
     BSW_TRY(bsw_device_neighbours_find(&job->neighbours, &queries, count, &source, job->scores,
                                        job->rows, job->counts, err));
@@ -228,7 +213,7 @@ static void tell(const void *state, struct bsw_truth_stats *out)
     out->num_screened = screened->pairs;
     out->num_survivors = screened->survivors;
     out->num_screen_overflows = screened->overflows;
-    out->is_integer = job->is_integer;
+    out->is_integer = job->neighbours.is_integer;
 }
 
 const struct bsw_truth_backend bsw_truth_device = {

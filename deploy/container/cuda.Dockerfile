@@ -9,7 +9,8 @@ FROM nvidia/cuda:${CUDA}-devel-ubuntu22.04 AS build
 ARG ARCHITECTURES=all
 RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
         gcc g++ libc6-dev cmake ninja-build pkg-config protobuf-c-compiler protobuf-compiler dpkg-dev file \
-        libopenmpi-dev libprotobuf-c-dev libxxhash-dev libhwloc-dev libopenblas-dev libjansson-dev libhdf5-dev \
+        libopenmpi-dev libprotobuf-c-dev libxxhash-dev libhwloc-dev libopenblas-dev libjansson-dev libutf8proc-dev \
+        libhdf5-dev \
         && rm -rf /var/lib/apt/lists/*
 COPY . /source
 WORKDIR /source

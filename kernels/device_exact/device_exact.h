@@ -42,6 +42,10 @@ struct bsw_device_vectors {
 BSW_DEVICE_CALL int bsw_device_row_norms(const struct bsw_device_raw_rows *rows, double *norms,
                                          bsw_stream stream);
 
+// numbers [num_rows][dims]: rows as queries, of which they are to be.
+BSW_DEVICE_CALL int bsw_device_widen(const struct bsw_device_raw_rows *rows, double *numbers,
+                                     bsw_stream stream);
+
 struct bsw_device_pair {
     uint32_t query, row; // row: its place in the raw rows
 };

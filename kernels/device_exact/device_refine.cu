@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact values of chosen pairs, and norms of rows: a warp a pair or row, its lanes those of
-// kernel_sums.h. Rows lie far apart and each is read once, so only the number of loads under way
-// counts.
+// Exact values of chosen pairs, norms of rows, and rows as queries: a warp a pair or row, its lanes
+// those of kernel_sums.h. Rows lie far apart and each is read once, so only the number of loads
+// under way counts.
 #include "kernels/device_exact/exact_value.cuh"
 
 namespace bsw
@@ -21,13 +21,14 @@ struct refine_arguments {
     double *values;
 };
 
-struct norm_arguments {
+// Norms, a number a row, or all numbers of rows.
+struct row_arguments {
     bsw_device_raw_rows rows;
-    double *norms;
+    double *out;
 };
 
 DEVICE_POINTERS(refine_arguments, a.rows, a.queries, a.pairs, a.values)
-DEVICE_POINTERS(norm_arguments, a.rows, a.norms)
+DEVICE_POINTERS(row_arguments, a.rows, a.out)
 
 template <class T>
 __device__ __forceinline__ const T *row_at(const bsw_device_raw_rows &rows, uint32_t row)
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(refine_threads)
 
 template <class T>
 __global__ void __launch_bounds__(refine_threads)
-    find_norms(const __grid_constant__ norm_arguments a)
+    find_norms(const __grid_constant__ row_arguments a)
 {
     const size_t row = own_warp();
     if (row >= a.rows.num_rows) return;
@@ -89,7 +90,19 @@ __global__ void __launch_bounds__(refine_threads)
         sum = __fma_rn(x, x, sum);
     }
     sum = tree_sum(sum);
-    if (threadIdx.x % warp_rows == 0) a.norms[row] = sum;
+    if (threadIdx.x % warp_rows == 0) a.out[row] = sum;
+}
+
+template <class T>
+__global__ void __launch_bounds__(refine_threads)
+    widen_rows(const __grid_constant__ row_arguments a)
+{
+    const size_t row = own_warp();
+    if (row >= a.rows.num_rows) return;
+    const T *numbers = row_at<T>(a.rows, static_cast<uint32_t>(row));
+    double *out = a.out + row * a.rows.dims;
+    for (uint32_t i = threadIdx.x % warp_rows; i < a.rows.dims; i += warp_rows)
+        out[i] = load_number(numbers + i);
 }
 
 // Launches for the type of the rows, a warp for each of `count`.
@@ -106,8 +119,19 @@ cudaError_t launch_warps(bsw_vector_type type, size_t count, bsw_stream stream,
 // In the order of enum bsw_vector_type.
 void (*const refine_kernels[])(refine_arguments) = {refine_pairs<float>, refine_pairs<half_number>,
                                                     refine_pairs<uint8_t>, refine_pairs<int8_t>};
-void (*const norm_kernels[])(norm_arguments) = {find_norms<float>, find_norms<half_number>,
-                                                find_norms<uint8_t>, find_norms<int8_t>};
+void (*const norm_kernels[])(row_arguments) = {find_norms<float>, find_norms<half_number>,
+                                               find_norms<uint8_t>, find_norms<int8_t>};
+void (*const widen_kernels[])(row_arguments) = {widen_rows<float>, widen_rows<half_number>,
+                                                widen_rows<uint8_t>, widen_rows<int8_t>};
+
+cudaError_t launch_rows(const bsw_device_raw_rows &rows, double *out, bsw_stream stream,
+                        void (*const (&kernels)[4])(row_arguments))
+{
+    if (rows.dims < 1) return cudaErrorInvalidValue;
+    if (rows.num_rows == 0) return cudaSuccess;
+    const row_arguments a = {rows, out};
+    return launch_warps(rows.type, rows.num_rows, stream, kernels, a);
+}
 
 } // namespace
 } // namespace bsw
@@ -115,11 +139,13 @@ void (*const norm_kernels[])(norm_arguments) = {find_norms<float>, find_norms<ha
 extern "C" int bsw_device_row_norms(const struct bsw_device_raw_rows *rows, double *norms,
                                     bsw_stream stream)
 {
-    using namespace bsw;
-    if (rows->dims < 1) return cudaErrorInvalidValue;
-    if (rows->num_rows == 0) return cudaSuccess;
-    const norm_arguments a = {*rows, norms};
-    return launch_warps(rows->type, rows->num_rows, stream, norm_kernels, a);
+    return bsw::launch_rows(*rows, norms, stream, bsw::norm_kernels);
+}
+
+extern "C" int bsw_device_widen(const struct bsw_device_raw_rows *rows, double *numbers,
+                                bsw_stream stream)
+{
+    return bsw::launch_rows(*rows, numbers, stream, bsw::widen_kernels);
 }
 
 extern "C" int bsw_device_refine(enum bsw_metric metric, const struct bsw_device_raw_rows *rows,

@@ -76,6 +76,8 @@ struct bsw_device_tuning {
     uint32_t has_levels; // limits by rank, where a pass is queued ahead
     struct bsw_level_costs level_costs;
     uint32_t has_exact_screen; // ground truth of floats is screened first (kernels/gpu_screen)
+    uint32_t list_pairs; // of row and centroid, from which on rows find their lists on the device;
+                         // UINT32_MAX: never
 };
 
 // Rising by capability.

@@ -71,12 +71,7 @@ static const struct column columns[] = {
      .words = {"mma", "hopper"},
      .what = "mma or hopper"},
     COUNT_OR_NEVER(hopper_list_bundles, BSW_LIST_TILES, 0, "four numbers, or - for never"),
-    {.name = "gpu_lists",
-     .offset = AT(has_gpu_lists),
-     .num_values = 1,
-     .most = 1,
-     .words = {"off", "on"},
-     .what = "on or off"},
+    SWITCH("gpu_lists", has_gpu_lists),
     COUNT(plane_group_bytes, 1, 48 << 10, "1 to 49152"),
     {.name = "tile_queries",
      .offset = AT(tile_queries),
@@ -100,6 +95,7 @@ static const struct column columns[] = {
      .most = NEVER - 1,
      .what = "LEVEL_NS,DENSE_PS,SPARSE_PS,ROW_FS,PRODUCT_FS, each >= 0"},
     SWITCH("exact_screen", has_exact_screen),
+    COUNT_OR_NEVER(list_pairs, 1, 0, "a number, or -"),
 };
 #define NUM_COLUMNS (sizeof columns / sizeof columns[0])
 #define ALL_COLUMNS ((1u << NUM_COLUMNS) - 1)

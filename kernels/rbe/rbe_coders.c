@@ -10,6 +10,12 @@
 
 // ---- making ready ----
 
+// A model of texts takes rows as they are; a row that has no factor has none still.
+static float factor_of(const struct bsw_rbe_coders *coders, float factor)
+{
+    return coders->model.text.vocabulary.num_grams > 0 && factor != 0.0f ? 1.0f : factor;
+}
+
 // norm(c) >= sqrt(code_dims), so 2^-e / norm(c) <= 2^8 with 2^-e <= 2^8 * sqrt(code_dims).
 static int32_t norm_exponent(uint32_t code_dims)
 {
@@ -152,13 +158,13 @@ void bsw_rbe_encode_bundle(const struct bsw_rbe_coders *coders, const float *row
     double unit = ldexp(1.0, -coders->scale_exponent);
     for (size_t r = 0; r < num_rows; r++) {
         const float *row = rows + r * coder->shape.dims;
-        float bias;
+        float bias, factor = factor_of(coders, factors[r]);
         scales[r] = 0;
         if (biases) biases[r] = 0;
-        if (factors[r] == 0.0f) continue;
-        coders->table->encode(coder, row, factors[r], at.floats, at.components);
+        if (factor == 0.0f) continue;
+        coders->table->encode(coder, row, factor, at.floats, at.components);
         pack_components(coder, at.components, BSW_BUNDLE_ROWS, planes + r);
-        double scale = unit * document_scale(coders, row, factors[r], &at, &bias);
+        double scale = unit * document_scale(coders, row, factor, &at, &bias);
         if (biases) biases[r] = bias;
         scales[r] = bsw_half_nearest(scale < LARGEST_HALF ? scale : LARGEST_HALF);
     }
@@ -171,6 +177,7 @@ void bsw_rbe_encode_query(const struct bsw_rbe_coders *coders, const float *row,
     struct row_scratch at = scratch_of(coder, scratch);
     uint32_t n = coder->shape.code_dims;
     double unit = ldexp(1.0, coders->scale_exponent), mean_dot, mean_square = 0;
+    factor = factor_of(coders, factor);
     coders->table->encode(coder, row, factor, at.floats, at.components);
     pack_components(coder, at.components, 1, words);
     double square = square_of(at.components, n);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain oracle: one output after another, as the equations have it.
 #include "kernels/rbe/rbe_coder_layers.h"
-#include "kernels/rbe/rbe_tanh.h"
+#include "kernels/rbe_tanh.h"
 
 static float output(const struct bsw_rbe_coder_layer *layer, const float *in, uint32_t i)
 {

@@ -6,7 +6,7 @@
 
 #include "kernels/rbe/rbe_coder_layers.h"
 #include "kernels/rbe/rbe_codes.h"
-#include "kernels/rbe/rbe_tanh.h"
+#include "kernels/rbe_tanh.h"
 
 #define BSW_RBE_OUTPUTS 16 // of a block: one AVX-512 register, two of AVX2
 

@@ -8,9 +8,6 @@
 #include "common/base/file.h"
 #include "common/files/sealed_message.h"
 
-// protobuf ends there.
-#define MODEL_MAX_BYTES (1ull << 31)
-
 static const char *const estimator_names[BSW_RBE_NUM_ESTIMATORS] = {"straight-through", "variant",
                                                                     "annealing", "smooth"};
 
@@ -42,7 +39,9 @@ void bsw_rbe_model_deinit(struct bsw_rbe_model *model)
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
         bsw_free(&model->sides[i].mean);
         bsw_free(&model->sides[i].parameters);
+        bsw_free(&model->text.parameters[i]);
     }
+    bsw_text_vocabulary_deinit(&model->text.vocabulary);
 }
 
 // ---- checks, the same for what is written and what is read ----
@@ -76,6 +75,24 @@ static enum bsw_status check_shapes(const char *name, const struct bsw_rbe_model
     return BSW_OK;
 }
 
+static enum bsw_status check_text(const char *name, const struct bsw_rbe_model *model,
+                                  struct bsw_error *err)
+{
+    const struct bsw_text_vocabulary *v = &model->text.vocabulary;
+    for (uint32_t i = 1; v->keys && i < v->num_grams; i++)
+        if (v->keys[i - 1] >= v->keys[i]) return bad(name, "the trigrams are out of order", err);
+    for (int i = 0; v->num_grams > 0 && i < BSW_RBE_NUM_SIDES; i++) {
+        const struct bsw_rbe_side *side = &model->sides[i];
+        size_t count = bsw_text_num_parameters(v->num_grams, side->shape.dims);
+        if (!is_finite_array(model->text.parameters[i], count))
+            return bad(name, "the model has numbers that are not finite", err);
+        if (side->scale != 1) return bad(name, "the scale of a model of texts is not 1", err);
+        for (uint32_t d = 0; d < side->shape.dims; d++)
+            if (side->mean[d] != 0) return bad(name, "the mean of a model of texts is not 0", err);
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status check_numbers(const char *name, const struct bsw_rbe_model *model,
                                      struct bsw_error *err)
 {
@@ -90,7 +107,7 @@ static enum bsw_status check_numbers(const char *name, const struct bsw_rbe_mode
             return bad(name, "the model has numbers that are not finite", err);
         }
     }
-    return BSW_OK;
+    return check_text(name, model, err);
 }
 
 enum bsw_status bsw_rbe_model_check_codes(const struct bsw_rbe_model *model, const char *name,
@@ -127,6 +144,20 @@ static void fill_side(const struct bsw_rbe_side *side, Bsw__RbeSide *out)
     out->parameters.len = bsw_rbe_num_parameters(&side->shape) * sizeof(float);
 }
 
+static void fill_text(const struct bsw_rbe_model *model, Bsw__TextNetwork *out)
+{
+    const struct bsw_text_vocabulary *v = &model->text.vocabulary;
+    size_t bytes =
+        bsw_text_num_parameters(v->num_grams, model->sides[0].shape.dims) * sizeof(float);
+    bsw__text_network__init(out);
+    out->num_grams = v->num_grams;
+    out->keys =
+        (ProtobufCBinaryData){v->keys ? v->num_grams * sizeof *v->keys : 0, (uint8_t *)v->keys};
+    out->query = (ProtobufCBinaryData){bytes, (uint8_t *)model->text.parameters[BSW_RBE_QUERY]};
+    out->document =
+        (ProtobufCBinaryData){bytes, (uint8_t *)model->text.parameters[BSW_RBE_DOCUMENT]};
+}
+
 static void fill_origin(const struct bsw_rbe_origin *origin, Bsw__RbeTraining *out)
 {
     bsw__rbe_training__init(out);
@@ -149,6 +180,7 @@ enum bsw_status bsw_rbe_model_pack(struct bsw_rbe_model *model, struct bsw_buffe
     Bsw__RbeModel message;
     Bsw__RbeSide sides[BSW_RBE_NUM_SIDES];
     Bsw__RbeTraining training;
+    Bsw__TextNetwork text;
     bsw__rbe_model__init(&message);
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) fill_side(&model->sides[i], &sides[i]);
     fill_origin(&model->origin, &training);
@@ -160,6 +192,10 @@ enum bsw_status bsw_rbe_model_pack(struct bsw_rbe_model *model, struct bsw_buffe
     message.query = &sides[BSW_RBE_QUERY];
     message.document = &sides[BSW_RBE_DOCUMENT];
     message.training = &training;
+    if (model->text.vocabulary.num_grams > 0) {
+        fill_text(model, &text);
+        message.text = &text;
+    }
     BSW_TRY(bsw_message_pack(&message.base, out, err));
     return bsw_message_seal(out, &model->digest, err);
 }
@@ -202,6 +238,31 @@ static enum bsw_status take_arrays(const char *name, const Bsw__RbeSide *message
     return BSW_OK;
 }
 
+// Likewise.
+static enum bsw_status take_text(const char *name, const Bsw__TextNetwork *message,
+                                 struct bsw_rbe_model *out, struct bsw_error *err)
+{
+    struct bsw_text_vocabulary *v = &out->text.vocabulary;
+    if (!message) return BSW_OK;
+    const ProtobufCBinaryData *from[BSW_RBE_NUM_SIDES] = {&message->query, &message->document};
+    if (message->num_grams < 1 || message->num_grams > BSW_TEXT_MAX_GRAMS)
+        return bad(name, "the number of trigrams is out of range", err);
+    size_t count = bsw_text_num_parameters(message->num_grams, out->sides[0].shape.dims);
+    if ((message->keys.len > 0 && message->keys.len != message->num_grams * sizeof *v->keys) ||
+        from[0]->len != count * sizeof(float) || from[1]->len != count * sizeof(float))
+        return bad(name, "the arrays do not fit the number of trigrams", err);
+    if (message->keys.len > 0) {
+        BSW_TRY(bsw_allocate(&v->keys, message->num_grams, sizeof *v->keys, "model", err));
+        memcpy(v->keys, message->keys.data, message->keys.len);
+    }
+    v->num_grams = message->num_grams;
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        BSW_TRY(bsw_allocate(&out->text.parameters[i], count, sizeof(float), "model", err));
+        memcpy(out->text.parameters[i], from[i]->data, from[i]->len);
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status take_origin(const char *name, const Bsw__RbeTraining *message,
                                    struct bsw_rbe_origin *out, struct bsw_error *err)
 {
@@ -239,6 +300,7 @@ static enum bsw_status parse_message(const char *name, const Bsw__RbeModel *mess
     BSW_TRY(check_shapes(name, out, err));
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++)
         BSW_TRY(take_arrays(name, sides[i], &out->sides[i], err));
+    BSW_TRY(take_text(name, message->text, out, err));
     BSW_TRY(take_origin(name, message->training, &out->origin, err));
     return check_numbers(name, out, err);
 }
@@ -262,7 +324,7 @@ enum bsw_status bsw_rbe_model_read(const char *path, struct bsw_rbe_model *out,
 {
     struct bsw_buffer buffer = {0};
     *out = (struct bsw_rbe_model){0};
-    enum bsw_status status = bsw_file_read_all(path, MODEL_MAX_BYTES, &buffer, err);
+    enum bsw_status status = bsw_file_read_all(path, BSW_RBE_MODEL_MAX_BYTES, &buffer, err);
     if (status == BSW_OK) status = bsw_rbe_model_parse(path, buffer.data, buffer.bytes, out, err);
     bsw_buffer_deinit(&buffer);
     return status;

@@ -13,8 +13,10 @@
 #include "common/codes/metric.h"
 #include "kernels/rbe/rbe_gradient.h"
 #include "kernels/rbe/rbe_model.h"
+#include "kernels/text/text_network.h"
 
-#define BSW_RBE_MODEL_VERSION 1
+#define BSW_RBE_MODEL_VERSION   1
+#define BSW_RBE_MODEL_MAX_BYTES (1ull << 31) // protobuf ends there
 
 enum bsw_rbe_side_kind { BSW_RBE_QUERY, BSW_RBE_DOCUMENT, BSW_RBE_NUM_SIDES };
 
@@ -34,12 +36,20 @@ struct bsw_rbe_origin {
     uint32_t ranks;
 };
 
+// What stands in front of a model of texts: vocabulary.num_grams 0 if nothing does.
+struct bsw_rbe_text_network {
+    struct bsw_text_vocabulary vocabulary; // owned, as parameters
+    float *parameters[BSW_RBE_NUM_SIDES];  // [bsw_text_num_parameters of num_grams, dims]
+};
+
 struct bsw_rbe_model {
     enum bsw_metric metric; // whose factor rows get, and whose neighbours were learned
     int has_projection;     // scales by projection, not by norm: rbe_coders.h
     int32_t scale_exponent; // with projection, -126 .. 126: as the manifest's
     int is_smooth;          // tanh in place of signs: for comparison, has no codes
     struct bsw_rbe_side sides[BSW_RBE_NUM_SIDES]; // dims and code_dims of both agree
+    // Rows are its outputs: inputs of the layers as they are, of factor 1, mean 0 and scale 1.
+    struct bsw_rbe_text_network text;
     struct bsw_rbe_origin origin;
     uint64_t digest; // of the file: set by reading and packing
 };

@@ -18,7 +18,7 @@ from typing import Any, Callable, Iterable, NamedTuple, Optional, TypeVar
 from .header import Member, header
 
 MAY_BE_0 = {"lists", "threads", "device_memory"}  # where 0 is not the default, or says so
-_NO_SETTINGS = {"size", "ranks", "progress", "progress_context"}
+_NO_SETTINGS = {"size", "ranks", "progress", "progress_context", "num_rows", "num_ids"}
 _ROWS = POINTER(header.structs["bitsweep_rows"])
 
 # Members that are called otherwise here and in the program.
@@ -48,6 +48,8 @@ def _kind(member: Member) -> str:
         return "slice"
     if member.name == "model":
         return "path"
+    if member.name == "ids":
+        return "ids"
     if member.type is c_int:
         return "int" if member.name == "threads" else "bool"
     return {c_char_p: "str", c_double: "float", _ROWS: "vectors"}.get(member.type, "int")
@@ -72,7 +74,7 @@ def settings_of(call: str) -> dict[str, Setting]:
     """Those of a function of the library, "encode", by the names of their arguments."""
     found = {}
     for member in header.members[f"bitsweep_{call}_settings"]:
-        if member.name in _NO_SETTINGS or member.name == "num_rows":
+        if member.name in _NO_SETTINGS:
             continue
         named = re.findall(r"\bBITSWEEP_(AUTO|ALL|NONE)\b", member.says)
         numbers = {word.lower(): header.numbers[word] for word in named}
@@ -87,6 +89,7 @@ def settings_of(call: str) -> dict[str, Setting]:
 
 # What is another thing here than there.
 _SAYS = {
+    "ids": "integers, 0 to 2**63 - 1, none twice, which searches answer in place of row numbers",
     "rows": "only these, slice(100, 200) or (100, 200); ids stay those of the whole",
     "checked": "False: without checks of known answers and of samples of what is found",
     "skip_check": "True: info's check_recall is not measured",
@@ -138,6 +141,7 @@ def check_names(function: str, given: Iterable[str], known: Iterable[str]) -> No
 
 def parameters_of(call: str, taken: Iterable[str]) -> list[inspect.Parameter]:
     kinds = {"vectors": "Vectors", "path": "File", "slice": "slice | tuple[int, int]"}
+    kinds["ids"] = "npt.ArrayLike"
     found = []
     for setting in settings_of(call).values():
         if setting.name in taken:

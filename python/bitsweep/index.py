@@ -10,7 +10,7 @@ import tempfile
 import threading
 import warnings
 import weakref
-from ctypes import Structure, byref, c_char_p, c_void_p
+from ctypes import Structure, byref, c_char_p, c_uint64, c_void_p
 from typing import Any, Iterator, Optional, Union
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from .arguments import settings_of, takes
 from .header import header
 from .library import Error, Progress, Ranks, as_written, call, lib, new, path_bytes
-from .settings import defaults, fill
+from .settings import defaults, fill, integers
 from .vectors import TYPES, Answer, Asked, File, Source, Vectors, as_ids, empty_answer
 from .watch import Watch
 
@@ -218,6 +218,68 @@ class Index:
             )
         return rows
 
+    @takes("change")
+    def append(
+        self,
+        x: Vectors,
+        *,
+        progress: Progress = None,
+        **settings: Any,
+    ) -> None:
+        """Adds vectors, an array or a file, coded as the others are; their numbers follow the last
+        row's. progress: as in `encode`.
+
+        This and `delete` and `compact` make a new generation of the index in its folder. Whoever
+        has opened the one before goes on with that; one process at a time changes an index. With
+        comm all ranks give the same vectors, and rank 0 the ids.
+        """
+        asked = defaults("change")
+        with self._alone():
+            with self._ranks.preparing():
+                source = Source(x, "x")
+                fill(asked, "change", settings)
+                watch = Watch(asked, progress)
+            with watch:
+                call("bitsweep_append", self._handle, byref(source.rows), byref(asked))
+            self._info = self._ask_info()
+
+    def delete(
+        self, rows: Optional[npt.ArrayLike] = None, *, ids: Optional[npt.ArrayLike] = None
+    ) -> int:
+        """Takes rows out, by their numbers or their ids, and returns how many were there.
+
+        A row that was deleted before counts as none, one that never was is an error, and nothing is
+        deleted.
+        """
+        count = c_uint64()
+        with self._alone():
+            with self._ranks.preparing():
+                if (rows is None) == (ids is None):
+                    raise TypeError("delete needs either rows or ids")
+                numbers = integers("rows" if ids is None else "ids", rows if ids is None else ids)
+            call(
+                "bitsweep_delete",
+                self._handle,
+                numbers.ctypes.data,
+                numbers.size,
+                ids is not None,
+                byref(count),
+            )
+            self._info = self._ask_info()
+        return count.value
+
+    def compact(self, *, shards: Optional[int] = None, progress: Progress = None) -> None:
+        """Makes the index anew without its deleted rows, with the same codes. Rows are then
+        numbered from 0 on; ids stay. Raw rows are in the folder afterwards."""
+        asked = defaults("change")
+        with self._alone():
+            with self._ranks.preparing():
+                fill(asked, "change", {"shards": shards})
+                watch = Watch(asked, progress)
+            with watch:
+                call("bitsweep_compact", self._handle, byref(asked))
+            self._info = self._ask_info()
+
     @takes("calibrate")
     def calibrate(
         self,
@@ -276,7 +338,7 @@ class Index:
     def info(self) -> dict[str, Any]:
         """What the index is: num_rows, dropped_rows, first_row, dims, dtype, codec, metric, bits,
         bytes_per_vector, shards, lists, is_residual, has_vectors, has_calibration, check_recall,
-        check_cause."""
+        check_cause, deleted_rows, generation, has_ids."""
         return dict(self._info)
 
     @property

@@ -163,7 +163,7 @@ _FLAGS = {s.name.replace("_", "-") for s in _SETTINGS if s.kind == "bool"}
 _WORDS = {(s.name, word) for s in _SETTINGS for word in re.findall(r'"([\w-]+)"', s.says)}
 
 _FLAG = re.compile(rf"--({'|'.join(sorted(_FLAGS))})\b(?![:-])")
-_COMMAND = re.compile(r"\bbitsweep (encode|search|calibrate)\b")
+_COMMAND = re.compile(r"\bbitsweep (encode|search|calibrate|compact)\b")
 _OPTION_OF = re.compile(r"\b(encode|search) --([a-z]+(?:-[a-z]+)*)")
 _OPTION = re.compile(r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)(?: ([\w-]+))?")
 _MEMORY = re.compile(r"\bmemory:(base|rows|queries|calibrate-queries)\b")

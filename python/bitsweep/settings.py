@@ -14,6 +14,7 @@ from ctypes import Structure, c_int, c_uint32, c_uint64, pointer
 from typing import Any, Iterable, Optional
 
 import numpy as np
+import numpy.typing as npt
 
 from .arguments import MAY_BE_0, settings_of
 from .library import NONE, Error, new, path_bytes, shown
@@ -68,6 +69,16 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def integers(name: str, value: Any) -> npt.NDArray[np.int64]:
+    """One axis of whole numbers."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise Error(f"{name}: an array of integers is needed, not of {array.dtype}")
+    if array.ndim != 1:
+        raise Error(f"{name}: an array of one axis is needed, not of {array.ndim}")
+    return np.ascontiguousarray(array, np.int64)
+
+
 def row_range(name: str, value: Any) -> tuple[int, Optional[int]]:
     """The first row of a slice, range or pair, and how many there are; None: all from there."""
     if isinstance(value, (slice, range)):
@@ -96,6 +107,10 @@ def fill(settings: Structure, call: str, values: dict[str, Any], source: Any = N
         if setting.kind == "slice":
             settings.first_row, rows = row_range(name, value)
             settings.num_rows = rows or 0
+            continue
+        if setting.kind == "ids":
+            settings.kept_ids = integers(name, value)  # as long as the struct
+            settings.ids, settings.num_ids = settings.kept_ids.ctypes.data, settings.kept_ids.size
             continue
         if setting.kind == "vectors":
             settings.kept = source(value, name)  # as long as the struct

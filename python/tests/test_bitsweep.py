@@ -120,6 +120,34 @@ class SameAsProgram(Case):
         self.assert_fails(8, "stopped", ix.calibrate, sample=10, progress=lambda *_: True)
         ix.close()
 
+    def test_changes(self) -> None:
+        """append, delete and compact give what the rows that are left give alone."""
+        ids = np.arange(1000, dtype=np.uint64) * 7 + 3
+        ix = bitsweep.Index.encode(
+            self.x[:600], self.folder / "lives", metric="l2", bits=8, ids=ids[:600]
+        )
+        ix.append(self.x[600:1000], ids=ids[600:], shards=2)
+        self.assertEqual((len(ix), ix.info["generation"], ix.info["has_ids"]), (1000, 1, True))
+        self.assertEqual(ix.delete(range(100, 300)), 200)
+        self.assertEqual(ix.delete(np.arange(290, 310)), 10)
+        self.assertEqual(ix.delete(ids=[3]), 1)
+        self.assertEqual(ix.info["deleted_rows"], 211)
+        left = np.r_[1:100, 310:1000]
+        values, rows = bitsweep.knn(self.x[left], self.q, 10, metric="l2")
+        expected = (values, ids[left][rows].astype(np.int64))
+        self.assert_same(ix.search(self.q, oversample=100), expected)
+        ix.compact()
+        self.assertEqual((len(ix), ix.info["deleted_rows"]), (789, 0))
+        self.assert_same(ix.search(self.q, oversample=100), expected)
+        np.testing.assert_array_equal(ix.reconstruct(expected[1][:2]), self.x[left][rows[:2]])
+        self.assert_fails(1, "row 789", ix.delete, [789])
+        self.assert_fails(1, "^ids: row 0 of .* has id 10", ix.append, self.x[:1], ids=[10])
+        self.assert_fails(1, "its rows have ids: give ids", ix.append, self.x[:1])
+        self.assert_fails(3, "twice", ix.append, self.x[:2], ids=[1, 1])
+        with self.assertRaisesRegex(TypeError, "either rows or ids"):
+            ix.delete()
+        ix.close()
+
     def test_groundtruth(self) -> None:
         for metric in ("l2", "cosine"):
             out = self.folder / f"truth.{metric}"

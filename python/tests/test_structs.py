@@ -87,7 +87,7 @@ BITSWEEP_API void bitsweep_f(struct small *one, const int64_t *ids,
         """Every setting of the header is an argument, with its default and its text."""
         calls: list[Any] = [("encode", bitsweep.Index.encode), ("open", bitsweep.Index.__init__)]
         calls += [("search", bitsweep.Index.search), ("knn", bitsweep.knn)]
-        calls += [("calibrate", bitsweep.Index.calibrate)]
+        calls += [("calibrate", bitsweep.Index.calibrate), ("change", bitsweep.Index.append)]
         for call, function in calls:
             parameters = inspect.signature(function).parameters
             for name, setting in arguments.settings_of(call).items():
@@ -116,7 +116,8 @@ BITSWEEP_API void bitsweep_f(struct small *one, const int64_t *ids,
                         every = [*node.args.args, *node.args.kwonlyargs]
                         found.setdefault(node.name, [one.arg for one in every])
         Index = bitsweep.Index
-        for function in (Index.__init__, Index.search, Index.calibrate, bitsweep.knn):
+        every_one = (Index.__init__, Index.search, Index.calibrate, Index.append, bitsweep.knn)
+        for function in every_one:
             names = list(inspect.signature(function).parameters)
             self.assertEqual(found[function.__name__], names)
         self.assertEqual(found["encode"][1:], list(inspect.signature(Index.encode).parameters))

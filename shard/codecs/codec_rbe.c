@@ -11,9 +11,8 @@
 #include "common/net/message_kinds.h"
 #include "shard/codecs/codec.h"
 
-#define MODEL_MAX_BYTES (1ull << 31)
-#define PART_FIELD      16 // Manifest.learned
-#define BIASLESS_RULE   1  // of models without projections: shard files have no biases
+#define PART_FIELD    16 // Manifest.learned
+#define BIASLESS_RULE 1  // of models without projections: shard files have no biases
 
 // What plan assumes of models that it knows nothing of.
 #define USUAL_CODE_DIMS    64
@@ -170,7 +169,8 @@ static enum bsw_status parse_model(const char *path, uint32_t dims, enum bsw_cpu
 {
     struct bsw_rbe_model model;
     BSW_TRY(bsw_rbe_model_parse(path, out->bytes.data, out->bytes.bytes, &model, err));
-    enum bsw_status status = check_fit(&model, path, dims, err);
+    enum bsw_status status = bsw_rbe_model_check_codes(&model, path, err);
+    if (status == BSW_OK) status = check_fit(&model, path, dims, err);
     if (status == BSW_OK) return make_coders(&model, path, level, out, err);
     bsw_rbe_model_deinit(&model);
     return status;
@@ -182,7 +182,8 @@ static enum bsw_status open_model(const char *path, uint32_t dims, enum bsw_cpu_
 {
     const struct bsw_message message = {.kind = BSW_MESSAGE_MODEL, .name = "the model"};
     enum bsw_status status =
-        transport->rank == 0 ? bsw_file_read_all(path, MODEL_MAX_BYTES, &out->bytes, err) : BSW_OK;
+        transport->rank == 0 ? bsw_file_read_all(path, BSW_RBE_MODEL_MAX_BYTES, &out->bytes, err)
+                             : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = bsw_transport_broadcast(transport, &message, &out->bytes, err);
     if (status == BSW_OK) status = parse_model(path, dims, level, out, err);

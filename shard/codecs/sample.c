@@ -75,12 +75,13 @@ static enum bsw_status read_tile(struct bsw_sample *sample, size_t count, struct
 }
 
 // Rows [count] that were read and prepared, less their centroids. A bad row stays one.
-static void take_residuals(const struct bsw_sample *sample, size_t count, float *factors)
+static enum bsw_status take_residuals(const struct bsw_sample *sample, size_t count, float *factors,
+                                      struct bsw_error *err)
 {
     uint32_t lists[BSW_SAMPLE_TILE], dims = bsw_vectors_dims(sample->vectors);
     const struct bsw_list_assignment assignment = {
         .rows = sample->numbers, .num_rows = count, .lists = lists};
-    bsw_list_assigner_assign(sample->assigner, &assignment);
+    BSW_TRY(bsw_list_assigner_assign(sample->assigner, &assignment, err));
     for (size_t r = 0; r < count; r++) {
         const float *centroid = sample->centroids + (size_t)lists[r] * dims;
         float *row = sample->rows + r * dims;
@@ -89,6 +90,7 @@ static void take_residuals(const struct bsw_sample *sample, size_t count, float 
             row[d] = (row[d] * factors[r] - centroid[d]) + sample->mean[d];
         factors[r] = 1.0f;
     }
+    return BSW_OK;
 }
 
 // ---- rows that lie far out ----
@@ -274,7 +276,7 @@ enum bsw_status bsw_sample_next(struct bsw_sample *sample, const float **rows, f
                 is_left_out(sample, sample->rows + r * dims, factors[r]))
                 faults[r] = BSW_ROW_TOO_LARGE;
         }
-        if (sample->mean) take_residuals(sample, count, factors);
+        if (sample->mean) BSW_TRY(take_residuals(sample, count, factors, err));
         for (size_t r = 0; r < count; r++) { // close the gaps that bad rows leave
             if (faults[r] != BSW_ROW_GOOD) continue;
             if (good != r)

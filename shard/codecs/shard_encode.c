@@ -67,7 +67,8 @@ enum bsw_status bsw_fail_bad_row(const bsw_vectors *vectors, uint64_t row_id,
                                  enum bsw_row_fault fault, struct bsw_error *err)
 {
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu %s", bsw_vectors_name(vectors),
-                    (unsigned long long)row_id, bsw_row_fault_text(fault));
+                    (unsigned long long)(row_id - bsw_vectors_shift(vectors)),
+                    bsw_row_fault_text(fault));
 }
 
 // A block under way.

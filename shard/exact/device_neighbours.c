@@ -12,9 +12,10 @@
 #define ALIGNMENT ((size_t)256)
 // Lists and queries take no more than this part of the memory, if there have to be groups.
 #define LISTS_PART 2
-// Room of a list, as in device_plan.c.
-#define ROOM_PER_KEPT 2
-#define LEAST_ROOM    1024
+// Room of a list, as in device_plan.c; less with a screen, which takes over once a list is full.
+#define ROOM_PER_KEPT       2
+#define LEAST_ROOM          1024
+#define LEAST_SCREENED_ROOM 128
 // Copies of this size run at full speed.
 #define MOST_BLOCK_BYTES ((size_t)64 << 20)
 // Screens are for limits that one row of so many reaches: an exact value by itself costs about ten
@@ -27,14 +28,15 @@ static void lay_out_queries(struct bsw_device_neighbours *n, size_t num_queries,
                             struct bsw_device_neighbours_layout *out)
 {
     size_t dims = n->needs.dims, total = 0;
-    int is_integer = n->needs.is_integer;
+    int is_integer = n->is_integer;
     out->limits = bsw_place_array(num_queries * sizeof(uint64_t), ALIGNMENT, &total);
     out->counts = bsw_place_array(num_queries * sizeof(uint32_t), ALIGNMENT, &total);
     out->norms = bsw_place_array(num_queries * sizeof(double), ALIGNMENT, &total);
-    out->numbers =
-        bsw_place_array(num_queries * dims * (is_integer ? 1 : sizeof(double)), ALIGNMENT, &total);
+    out->raw = bsw_place_array(num_queries * n->query_bytes, ALIGNMENT, &total);
     bsw_device_screen_lay_out_upload(&n->screen, &total);
     out->upload_bytes = total;
+    out->numbers =
+        bsw_place_array(is_integer ? 0 : num_queries * dims * sizeof(double), ALIGNMENT, &total);
     out->packed = bsw_place_array(
         is_integer ? num_queries * bsw_device_packed_dims((uint32_t)dims) : 0, ALIGNMENT, &total);
     out->terms = bsw_place_array(
@@ -52,12 +54,10 @@ static void lay_out_block(struct bsw_device_neighbours *n, size_t num_rows,
     out->raw = bsw_place_array(num_rows * n->row_bytes, ALIGNMENT, &total);
     out->masks = bsw_place_array(num_rows / BSW_BUNDLE_ROWS * sizeof(uint32_t), ALIGNMENT, &total);
     out->norms = bsw_place_array(num_rows * sizeof(double), ALIGNMENT, &total);
-    out->packed =
-        bsw_place_array(n->needs.is_integer ? num_rows * bsw_device_packed_dims(n->needs.dims) : 0,
-                        ALIGNMENT, &total);
-    out->terms =
-        bsw_place_array(n->needs.is_integer ? num_rows * sizeof(struct bsw_device_packed_term) : 0,
-                        ALIGNMENT, &total);
+    out->packed = bsw_place_array(
+        n->is_integer ? num_rows * bsw_device_packed_dims(n->needs.dims) : 0, ALIGNMENT, &total);
+    out->terms = bsw_place_array(
+        n->is_integer ? num_rows * sizeof(struct bsw_device_packed_term) : 0, ALIGNMENT, &total);
     bsw_device_screen_lay_out_block(&n->screen, num_rows, &total);
     out->bytes = total;
 }
@@ -87,7 +87,8 @@ static enum bsw_status share_memory(struct bsw_device_neighbours *n, size_t free
                                     struct bsw_error *err)
 {
     size_t all_rows = whole_bundles(n->needs.num_rows);
-    n->capacity = n->needs.keep + ROOM_PER_KEPT * n->needs.keep + LEAST_ROOM;
+    n->capacity = n->needs.keep + ROOM_PER_KEPT * n->needs.keep +
+                  (n->screen.is_on ? LEAST_SCREENED_ROOM : LEAST_ROOM);
     if (n->capacity > all_rows) n->capacity = all_rows; // then none can overflow
     n->group_queries = n->needs.max_queries;
     lay_out_queries(n, n->group_queries, &n->at);
@@ -132,9 +133,15 @@ static enum bsw_status allocate(struct bsw_device_neighbours *n, struct bsw_erro
     return BSW_OK;
 }
 
+static int is_integer(const struct bsw_device_neighbours_needs *needs)
+{
+    return needs->type == needs->query_type && needs->dims <= BSW_DEVICE_INTEGER_MAX_DIMS &&
+           (needs->type == BSW_VECTOR_UINT8 || needs->type == BSW_VECTOR_INT8);
+}
+
 static struct bsw_device_screen choose_screen(const struct bsw_device_neighbours_needs *needs)
 {
-    return (struct bsw_device_screen){.is_on = !needs->is_integer && needs->dims <= BSW_MAX_DIMS &&
+    return (struct bsw_device_screen){.is_on = !is_integer(needs) && needs->dims <= BSW_MAX_DIMS &&
                                                bsw_device_tuning_current()->has_exact_screen,
                                       .metric = needs->metric,
                                       .dims = needs->dims,
@@ -146,10 +153,12 @@ enum bsw_status bsw_device_neighbours_open(bsw_device *device,
                                            struct bsw_device_neighbours *out, struct bsw_error *err)
 {
     size_t free_bytes;
-    *out = (struct bsw_device_neighbours){.device = device,
-                                          .needs = *needs,
-                                          .row_bytes =
-                                              needs->dims * bsw_vector_type_bytes(needs->type)};
+    *out = (struct bsw_device_neighbours){
+        .device = device,
+        .needs = *needs,
+        .is_integer = is_integer(needs),
+        .row_bytes = needs->dims * bsw_vector_type_bytes(needs->type),
+        .query_bytes = needs->dims * bsw_vector_type_bytes(needs->query_type)};
     if (needs->num_rows == 0) return BSW_OK;
     if (out->needs.keep > needs->num_rows) out->needs.keep = needs->num_rows;
     out->screen = choose_screen(needs);
@@ -187,19 +196,6 @@ struct neighbours_group {
     size_t next; // the first row not asked for
 };
 
-static void put_numbers(const struct bsw_device_neighbours *n,
-                        const struct bsw_device_query_numbers *queries, size_t first, size_t count)
-{
-    size_t at = first * n->needs.dims, numbers = count * n->needs.dims;
-    unsigned char *to = n->staging + n->at.numbers;
-    memcpy(n->staging + n->at.norms, queries->norms + first, count * sizeof(double));
-    if (!n->needs.is_integer) {
-        memcpy(to, queries->doubles + at, numbers * sizeof(double));
-        return;
-    }
-    for (size_t i = 0; i < numbers; i++) to[i] = (unsigned char)queries->integers[at + i];
-}
-
 static struct bsw_device_vectors vectors_of(const struct bsw_device_neighbours *n,
                                             size_t num_queries)
 {
@@ -210,35 +206,41 @@ static struct bsw_device_vectors vectors_of(const struct bsw_device_neighbours *
         .norms = (const double *)(const void *)(memory + n->at.norms)};
 }
 
-static enum bsw_status pack_queries(struct bsw_device_neighbours *n, size_t count,
-                                    struct bsw_error *err)
+// Numbers as scans take them.
+static enum bsw_status convert_queries(struct bsw_device_neighbours *n, size_t count,
+                                       struct bsw_error *err)
 {
     unsigned char *memory = n->queries.data;
-    const struct bsw_device_raw_rows raw = {.type = n->needs.type,
+    bsw_stream stream = bsw_device_stream(n->device, BSW_QUEUE_SCAN);
+    const struct bsw_device_raw_rows raw = {.type = n->needs.query_type,
                                             .dims = n->needs.dims,
                                             .num_rows = (uint32_t)count,
-                                            .numbers = memory + n->at.numbers};
-    int code = bsw_device_pack(n->needs.metric, &raw, 1, memory + n->at.packed,
-                               (struct bsw_device_packed_term *)(void *)(memory + n->at.terms),
-                               bsw_device_stream(n->device, BSW_QUEUE_SCAN));
+                                            .numbers = memory + n->at.raw};
+    int code = n->is_integer
+                   ? bsw_device_pack(
+                         n->needs.metric, &raw, 1, memory + n->at.packed,
+                         (struct bsw_device_packed_term *)(void *)(memory + n->at.terms), stream)
+                   : bsw_device_widen(&raw, (double *)(void *)(memory + n->at.numbers), stream);
     return bsw_device_launched(n->device, code, "queries", err);
 }
 
 // Queries, limits of 0 and empty lists to the device.
 static enum bsw_status send_queries(struct neighbours_group *group,
-                                    const struct bsw_device_query_numbers *queries, size_t first,
+                                    const struct bsw_device_query_rows *queries, size_t first,
                                     size_t count, struct bsw_error *err)
 {
     struct bsw_device_neighbours *n = group->n;
     unsigned char *memory = n->queries.data;
     memset(n->staging + n->at.limits, 0, count * sizeof(uint64_t));
     memset(n->staging + n->at.counts, 0, count * sizeof(uint32_t));
-    put_numbers(n, queries, first, count);
+    memcpy(n->staging + n->at.norms, queries->norms + first, count * sizeof(double));
+    memcpy(n->staging + n->at.raw, (const unsigned char *)queries->raw + first * n->query_bytes,
+           count * n->query_bytes);
     if (n->screen.is_on)
         memset(n->staging + n->screen.at.counts, 0, sizeof(struct bsw_screen_counts));
     BSW_TRY(
         bsw_device_upload(n->device, BSW_QUEUE_SCAN, memory, n->staging, n->at.upload_bytes, err));
-    if (n->needs.is_integer) return pack_queries(n, count, err);
+    BSW_TRY(convert_queries(n, count, err));
     if (!n->screen.is_on) return BSW_OK;
     const struct bsw_device_vectors vectors = vectors_of(n, count);
     const struct bsw_device_screen_scan scan = {
@@ -332,7 +334,7 @@ static enum bsw_status send_block(struct bsw_device_neighbours *n, size_t i, str
     bsw_stream stream = bsw_device_stream(n->device, BSW_QUEUE_COPY);
     BSW_TRY(
         bsw_device_launched(n->device, bsw_device_row_norms(&raw, norms, stream), "norms", err));
-    if (n->needs.is_integer) {
+    if (n->is_integer) {
         int code = bsw_device_pack(
             n->needs.metric, &raw, 0, memory + n->block_at.packed,
             (struct bsw_device_packed_term *)(void *)(memory + n->block_at.terms), stream);
@@ -340,6 +342,21 @@ static enum bsw_status send_block(struct bsw_device_neighbours *n, size_t i, str
     }
     return bsw_device_download(n->device, BSW_QUEUE_COPY, slot->norms, norms,
                                slot->count * sizeof *slot->norms, err);
+}
+
+// A block's rows as the screen takes them for the queries that are there.
+static enum bsw_status screen_block(struct bsw_device_neighbours *n, size_t i,
+                                    struct bsw_error *err)
+{
+    if (!n->screen.is_on) return BSW_OK;
+    const struct bsw_device_exact_rows rows = exact_rows_of(n, i);
+    const struct bsw_device_raw_rows raw = raw_of(n, i);
+    const struct bsw_device_screen_scan scan = {.device = n->device,
+                                                .memory = n->queries.data,
+                                                .block = n->blocks[i].data,
+                                                .rows = &rows,
+                                                .raw = &raw};
+    return bsw_device_screen_put_block(&n->screen, &scan, err);
 }
 
 // Waits for a block to be on the device and sends its masks.
@@ -356,15 +373,7 @@ static enum bsw_status judge_block(const struct neighbours_group *group, size_t 
                                  slot->masks, err));
     BSW_TRY(bsw_device_upload(n->device, BSW_QUEUE_SCAN, n->blocks[i].data + n->block_at.masks,
                               slot->masks, bytes, err));
-    if (!n->screen.is_on) return BSW_OK;
-    const struct bsw_device_exact_rows rows = exact_rows_of(n, i);
-    const struct bsw_device_raw_rows raw = raw_of(n, i);
-    const struct bsw_device_screen_scan scan = {.device = n->device,
-                                                .memory = n->queries.data,
-                                                .block = n->blocks[i].data,
-                                                .rows = &rows,
-                                                .raw = &raw};
-    return bsw_device_screen_put_block(&n->screen, &scan, err);
+    return screen_block(n, i, err);
 }
 
 struct block_scan {
@@ -406,11 +415,10 @@ static enum bsw_status launch_scan(void *context, const struct bsw_device_part *
     if (n->screen.is_on && n->screen.takes_block &&
         scan->run->seen / SCREENED_A_KEPT >= n->needs.keep)
         return bsw_device_screen_run(&n->screen, &screened, part, scan->lists, err);
-    int code =
-        n->needs.is_integer
-            ? launch_integers(scan, &rows, part)
-            : bsw_device_exact_scan(n->needs.metric, &rows, &raw, part, &queries, scan->lists,
-                                    bsw_device_stream(n->device, BSW_QUEUE_SCAN));
+    int code = n->is_integer ? launch_integers(scan, &rows, part)
+                             : bsw_device_exact_scan(n->needs.metric, &rows, &raw, part, &queries,
+                                                     scan->lists,
+                                                     bsw_device_stream(n->device, BSW_QUEUE_SCAN));
     return bsw_device_launched(n->device, code, "scan", err);
 }
 
@@ -440,9 +448,18 @@ static enum bsw_status scan_and_read(struct neighbours_group *group, size_t i,
     return status;
 }
 
+// All of them are in block 0 since the first group.
+static enum bsw_status scan_rows_here(struct neighbours_group *group, struct bsw_error *err)
+{
+    ask_for_block(group, &group->n->slots[0]);
+    BSW_TRY(screen_block(group->n, 0, err));
+    return scan_and_read(group, 0, err);
+}
+
 static enum bsw_status scan_rows(struct neighbours_group *group, struct bsw_error *err)
 {
     struct bsw_device_neighbours *n = group->n;
+    if (n->are_all_here) return scan_rows_here(group, err);
     for (int i = 0; i < 2; i++) {
         ask_for_block(group, &n->slots[i]);
         read_block(group, &n->slots[i]);
@@ -453,11 +470,12 @@ static enum bsw_status scan_rows(struct neighbours_group *group, struct bsw_erro
         BSW_TRY(send_block(n, i ^ 1, err));
         BSW_TRY(scan_and_read(group, i, err));
     }
+    n->are_all_here = n->needs.rows_stay && n->block_rows >= n->needs.num_rows;
     return BSW_OK;
 }
 
 enum bsw_status bsw_device_neighbours_find(struct bsw_device_neighbours *n,
-                                           const struct bsw_device_query_numbers *queries,
+                                           const struct bsw_device_query_rows *queries,
                                            size_t num_queries,
                                            const struct bsw_device_row_source *source,
                                            uint64_t *scores, uint32_t *rows, uint32_t *counts,

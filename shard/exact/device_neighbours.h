@@ -19,16 +19,16 @@
 
 struct bsw_device_neighbours_needs {
     enum bsw_metric metric;
-    enum bsw_vector_type type; // of rows
-    int is_integer;            // queries are of the same type, and exact.h has int32 sums for them
+    enum bsw_vector_type type, query_type; // of rows, queries; integers of one type are quicker
     uint32_t dims;
     uint32_t num_rows;        // in all
     size_t max_queries, keep; // >= 1
     int num_threads;          // that read rows, all but the first
+    int rows_stay;            // what the source has is the same in every call: if there is room,
+                              // it is read once
 };
 
-// Where rows come from. They are numbered from 0. One tenant: truth_device.c, of a room that this
-// one may not include; tests have made-up ones.
+// Where rows come from. They are numbered from 0.
 struct bsw_device_row_source {
     void *context;
     // Rows [first, first + count) of the needs' type to `to`, dense. Called by several threads at
@@ -42,18 +42,18 @@ struct bsw_device_row_source {
                              uint32_t *masks, struct bsw_error *err);
 };
 
-// Queries in float64 (refine's to_double) or integers; numbers [num_queries][dims].
-struct bsw_device_query_numbers {
-    const double *doubles;   // unless is_integer
-    const int16_t *integers; // with is_integer
+// Queries as their source has them, [num_queries][dims] of the needs' type, without faults, and
+// their squared norms as refine has them.
+struct bsw_device_query_rows {
+    const void *raw;
     const double *norms;
 };
 
 // Offsets in bytes into one piece of memory, as in device_plan.h.
 struct bsw_device_neighbours_layout {
-    size_t limits, counts, norms, numbers; // numbers: float64, or bytes as they are
-    size_t upload_bytes;                   // of those before, and of the screen's counts
-    size_t packed, terms, scores, rows, bytes;
+    size_t limits, counts, norms, raw; // of queries
+    size_t upload_bytes;               // of those before, and of the screen's counts
+    size_t numbers, packed, terms, scores, rows, bytes;
 };
 struct bsw_device_row_block_layout {
     size_t raw, masks, norms, packed, terms, bytes;
@@ -71,7 +71,9 @@ struct bsw_device_row_slot {
 struct bsw_device_neighbours {
     bsw_device *device; // borrowed
     struct bsw_device_neighbours_needs needs;
-    size_t row_bytes, capacity, group_queries, block_rows;
+    int is_integer;   // rows and queries are, and device_exact.h has int32 sums for them
+    int are_all_here; // rows, in block 0
+    size_t row_bytes, query_bytes, capacity, group_queries, block_rows;
     struct bsw_device_neighbours_layout at;
     struct bsw_device_row_block_layout block_at;
     struct bsw_device_buffer queries, blocks[2];
@@ -95,7 +97,7 @@ void bsw_device_neighbours_close(struct bsw_device_neighbours *neighbours);
 // is no more than there are rows since it was opened; num_queries is at most max_queries. Reads all
 // rows once for each group of queries that fits. The first error in the order of rows is returned.
 enum bsw_status bsw_device_neighbours_find(struct bsw_device_neighbours *neighbours,
-                                           const struct bsw_device_query_numbers *queries,
+                                           const struct bsw_device_query_rows *queries,
                                            size_t num_queries,
                                            const struct bsw_device_row_source *source,
                                            uint64_t *scores, uint32_t *rows, uint32_t *counts,

@@ -2,6 +2,7 @@
 #include "shard/host/raw_rows.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -57,64 +58,71 @@ static enum bsw_status open_copy(const struct bsw_manifest *manifest, const char
 }
 
 static enum bsw_status check_layout(const struct bsw_manifest *manifest,
+                                    const struct bsw_shard_home *home,
                                     const struct bsw_raw_rows *rows,
                                     const struct bsw_vector_layout *layout, uint64_t bytes,
                                     struct bsw_error *err)
 {
-    if (bytes != manifest->source_file_bytes) return fail_changed(rows->path, "its size", err);
+    if (bytes != home->source_file_bytes) return fail_changed(rows->path, "its size", err);
     if (layout->type != manifest->source_type) return fail_changed(rows->path, "its type", err);
     if (layout->dims != bsw_manifest_row_dims(manifest))
         return fail_changed(rows->path, "its dims", err);
-    if (layout->num_rows != manifest->source_rows)
+    if (layout->num_rows != home->source_rows)
         return fail_changed(rows->path, "its number of rows", err);
     return BSW_OK;
 }
 
 static enum bsw_status map_source(const struct bsw_manifest *manifest,
+                                  const struct bsw_shard_home *home,
                                   const struct bsw_vector_file *file, struct bsw_raw_rows *rows,
                                   struct bsw_error *err)
 {
-    BSW_TRY(check_layout(manifest, rows, &file->layout, file->bytes, err));
+    BSW_TRY(check_layout(manifest, home, rows, &file->layout, file->bytes, err));
     rows->first_byte = file->layout.first_byte;
     rows->stride_bytes = file->layout.stride_bytes;
-    rows->source_rows_before = rows->shard_first_row;
+    rows->source_rows_before = rows->source_first_row;
     return map_file(rows, file->fd, file->bytes, err);
 }
 
-static enum bsw_status open_source(const struct bsw_manifest *manifest, struct bsw_raw_rows *rows,
+static enum bsw_status open_source(const struct bsw_manifest *manifest,
+                                   const struct bsw_shard_home *home, struct bsw_raw_rows *rows,
                                    struct bsw_error *err)
 {
     struct bsw_vector_file file;
     enum bsw_status status = bsw_vector_file_open(rows->path, BSW_HDF5_BASE, &file, err);
-    if (status == BSW_OK) status = map_source(manifest, &file, rows, err);
+    if (status == BSW_OK) status = map_source(manifest, home, &file, rows, err);
     bsw_vector_file_close(&file);
     return status;
 }
 
 // A row of more numbers than the manifest says would be made into too little room.
-static enum bsw_status open_synth(const struct bsw_manifest *manifest, struct bsw_raw_rows *rows,
+static enum bsw_status open_synth(const struct bsw_manifest *manifest,
+                                  const struct bsw_shard_home *home, struct bsw_raw_rows *rows,
                                   struct bsw_error *err)
 {
-    memcpy(rows->path, manifest->source_path, sizeof rows->path);
-    if (bsw_synth_parse(manifest->source_path + 6, &rows->synth, NULL) != BSW_OK)
+    snprintf(rows->path, sizeof rows->path, "%s", home->source_path);
+    if (bsw_synth_parse(home->source_path + 6, &rows->synth, NULL) != BSW_OK)
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no source", rows->path);
     const struct bsw_synth *synth = &rows->synth;
     const struct bsw_vector_layout layout = {
         .type = synth->type, .dims = synth->dims, .num_rows = synth->count};
     rows->is_synth = 1;
-    return check_layout(manifest, rows, &layout, 0, err);
+    return check_layout(manifest, home, rows, &layout, 0, err);
 }
 
 enum bsw_status bsw_raw_rows_open(const struct bsw_manifest *manifest, const char *folder,
                                   uint32_t shard, const struct bsw_list_order *order,
                                   struct bsw_raw_rows *out, struct bsw_error *err)
 {
-    *out = (struct bsw_raw_rows){.shard_first_row = manifest->shards[shard].first_row,
+    const struct bsw_shard_home home = bsw_manifest_home(manifest, shard);
+    uint64_t first_row = manifest->shards[shard].first_row;
+    *out = (struct bsw_raw_rows){.shard_first_row = first_row,
+                                 .source_first_row = first_row - home.source_shift,
                                  .num_rows = manifest->shards[shard].num_rows,
                                  .row_bytes = bsw_manifest_row_dims(manifest) *
                                               bsw_vector_type_bytes(manifest->source_type)};
     out->num_slots = out->num_rows;
-    if (manifest->lists.has_ordered_vectors) {
+    if (home.has_ordered_vectors) {
         out->rows_at = order->rows;
         out->places = order->places;
         out->num_slots = order->num_places;
@@ -122,13 +130,13 @@ enum bsw_status bsw_raw_rows_open(const struct bsw_manifest *manifest, const cha
     size_t bundles = bsw_num_bundles(out->num_slots);
     BSW_TRY(bsw_allocate_zero(&out->is_checked, bundles, 1, "checked bundles", err));
     enum bsw_status status;
-    if (manifest->source_is_copied) {
+    if (home.source_is_copied) {
         status = open_copy(manifest, folder, shard, out, err);
-    } else if (strncmp(manifest->source_path, "synth:", 6) == 0) {
-        status = open_synth(manifest, out, err);
+    } else if (strncmp(home.source_path, "synth:", 6) == 0) {
+        status = open_synth(manifest, &home, out, err);
     } else {
-        status = bsw_manifest_source(manifest, folder, out->path, err);
-        if (status == BSW_OK) status = open_source(manifest, out, err);
+        status = bsw_shard_source(&home, folder, out->path, err);
+        if (status == BSW_OK) status = open_source(manifest, &home, out, err);
     }
     if (status != BSW_OK) bsw_raw_rows_close(out);
     return status;
@@ -147,7 +155,7 @@ enum bsw_status bsw_raw_rows_hold(struct bsw_raw_rows *rows, struct bsw_error *e
                         bytes, strerror(errno));
 #pragma omp parallel for schedule(static)
     for (uint64_t row = 0; row < rows->num_rows; row++)
-        bsw_synth_rows(&rows->synth, rows->shard_first_row + row, 1, map + row * rows->row_bytes);
+        bsw_synth_rows(&rows->synth, rows->source_first_row + row, 1, map + row * rows->row_bytes);
     rows->map = map;
     rows->map_bytes = bytes;
     rows->first_byte = rows->source_rows_before = 0;
@@ -178,7 +186,7 @@ static const unsigned char *address(const struct bsw_raw_rows *rows, uint64_t sl
 static const void *fetch(const struct bsw_raw_rows *rows, uint64_t slot, void *scratch)
 {
     if (rows->is_synth) {
-        bsw_synth_rows(&rows->synth, rows->shard_first_row + slot, 1, scratch);
+        bsw_synth_rows(&rows->synth, rows->source_first_row + slot, 1, scratch);
         return scratch;
     }
     return address(rows, slot);

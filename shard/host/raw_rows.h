@@ -23,8 +23,9 @@ BSW_C_BEGIN
 
 struct bsw_raw_rows {
     char path[BSW_PATH_BYTES];
-    uint64_t shard_first_row; // id
-    uint64_t num_rows;        // of the shard
+    uint64_t shard_first_row;  // id
+    uint64_t source_first_row; // the same row in the source
+    uint64_t num_rows;         // of the shard
     size_t row_bytes;
     uint64_t source_rows_before; // rows of the mapped file that come before the shard's first
     const unsigned char *map;    // whole file or rows that are held, or NULL for synth

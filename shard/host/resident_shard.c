@@ -182,14 +182,16 @@ static enum bsw_status complete(const struct bsw_manifest *manifest, const char 
     return status;
 }
 
-// The order of an index with lists; a place that may be found must have a row.
+// The order of an index with lists; a place that may be found must have a row, and the other way
+// round unless it was deleted.
 static enum bsw_status load_order(const struct bsw_manifest *manifest, const char *folder,
                                   struct bsw_resident_shard *shard, struct bsw_error *err)
 {
     BSW_TRY(bsw_list_order_read(manifest, folder, shard->index, &shard->order, err));
     for (uint32_t p = 0; p < shard->order.num_places; p++) {
         uint32_t mask = shard->arrays.masks[p / BSW_BUNDLE_ROWS] >> p % BSW_BUNDLE_ROWS & 1;
-        if (mask != (shard->order.rows[p] != BSW_NO_ROW))
+        uint32_t has_row = shard->order.rows[p] != BSW_NO_ROW;
+        if (mask > has_row || (mask < has_row && manifest->shards[shard->index].deleted_rows == 0))
             return bsw_fail(err, BSW_ERROR_BAD_DATA,
                             "shard %u: lists and codes do not have the same rows", shard->index);
     }

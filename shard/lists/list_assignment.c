@@ -44,6 +44,12 @@ struct bsw_list_assigner {
     const struct bsw_refine_table *refine;
     struct bsw_centroid_codes codes;
     struct room *rooms; // [num_threads]
+    // With a finder that is open:
+    void *state;
+    double *norms, *keys; // [finder_rows]
+    int is_checked;
+    unsigned char *are_bad;
+    unsigned char *rows; // of a block in which some are
 };
 
 // ---- opening ----
@@ -53,11 +59,12 @@ static enum bsw_status open_room(const bsw_list_assigner *assigner, struct room 
 {
     size_t dims = assigner->needs.dims, padded = assigner->codes.padded_dims;
     BSW_TRY(bsw_allocate(&room->rows, TILE_ROWS * dims, sizeof *room->rows, "rows", err));
+    BSW_TRY(bsw_allocate(&room->row, dims, sizeof *room->row, "rows", err));
+    if (assigner->state) return BSW_OK;
     BSW_TRY(bsw_allocate(&room->scratch, padded, sizeof *room->scratch, "rows", err));
     BSW_TRY(bsw_allocate(&room->components, TILE_ROWS, padded, "rows", err));
-    BSW_TRY(
-        bsw_allocate(&room->items, TILE_ROWS * STEP_ITEMS, sizeof *room->items, "candidates", err));
-    return bsw_allocate(&room->row, dims, sizeof *room->row, "rows", err);
+    return bsw_allocate(&room->items, TILE_ROWS * STEP_ITEMS, sizeof *room->items, "candidates",
+                        err);
 }
 
 static enum bsw_status check_centroids(const bsw_list_assigner *assigner, struct bsw_error *err)
@@ -78,13 +85,39 @@ static enum bsw_status check_centroids(const bsw_list_assigner *assigner, struct
     return bsw_first_failure_report(&failure, err);
 }
 
+// Not where it is out of memory.
+static enum bsw_status open_finder(bsw_list_assigner *assigner, struct bsw_error *err)
+{
+    const struct bsw_list_assigner_needs *needs = &assigner->needs;
+    size_t row_bytes = needs->dims * bsw_vector_type_bytes(needs->type);
+    if (!needs->finder) return BSW_OK;
+    struct bsw_list_assigner_needs its = *needs;
+    its.metric = assigner->metric;
+    if (its.finder_rows == 0) its.finder_rows = BSW_FINDER_ROWS;
+    assigner->needs.finder_rows = its.finder_rows;
+    enum bsw_status status =
+        needs->finder->open(needs->finder->context, &its, &assigner->state, err);
+    if (status == BSW_ERROR_OUT_OF_MEMORY) return BSW_OK;
+    if (status == BSW_OK)
+        status = bsw_allocate(&assigner->norms, its.finder_rows, sizeof(double), "norms", err);
+    if (status == BSW_OK)
+        status = bsw_allocate(&assigner->keys, its.finder_rows, sizeof(double), "keys", err);
+    if (status == BSW_OK)
+        status = bsw_allocate(&assigner->are_bad, its.finder_rows, 1, "rows", err);
+    if (status == BSW_OK)
+        status = bsw_allocate(&assigner->rows, its.finder_rows, row_bytes, "rows", err);
+    return status;
+}
+
 static enum bsw_status open_parts(bsw_list_assigner *assigner, struct bsw_error *err)
 {
     const struct bsw_list_assigner_needs *needs = &assigner->needs;
     size_t threads = (size_t)needs->num_threads;
     BSW_TRY(check_centroids(assigner, err));
-    BSW_TRY(bsw_centroid_codes_open(assigner->metric, needs->centroids, needs->num_lists,
-                                    needs->dims, needs->num_threads, &assigner->codes, err));
+    BSW_TRY(open_finder(assigner, err));
+    if (!assigner->state)
+        BSW_TRY(bsw_centroid_codes_open(assigner->metric, needs->centroids, needs->num_lists,
+                                        needs->dims, needs->num_threads, &assigner->codes, err));
     BSW_TRY(bsw_allocate_zero(&assigner->rooms, threads, sizeof *assigner->rooms, "rows", err));
     for (size_t i = 0; i < threads; i++) BSW_TRY(open_room(assigner, &assigner->rooms[i], err));
     return BSW_OK;
@@ -109,24 +142,37 @@ enum bsw_status bsw_list_assigner_open(const struct bsw_list_assigner_needs *nee
     return status;
 }
 
+struct bsw_list_assigner_needs bsw_list_assigner_needs_of(const struct bsw_manifest *manifest,
+                                                          enum bsw_vector_type type, size_t dims,
+                                                          enum bsw_cpu_level level)
+{
+    return (struct bsw_list_assigner_needs){.metric = manifest->metric,
+                                            .type = type,
+                                            .dims = dims,
+                                            .centroids = manifest->lists.centroids,
+                                            .num_lists = manifest->lists.count,
+                                            .level = level,
+                                            .num_threads = omp_get_max_threads()};
+}
+
 enum bsw_status bsw_list_assigner_open_lists(const struct bsw_manifest *manifest,
                                              enum bsw_vector_type type, size_t dims,
                                              enum bsw_cpu_level level, bsw_list_assigner **out,
                                              struct bsw_error *err)
 {
-    const struct bsw_list_assigner_needs needs = {.metric = manifest->metric,
-                                                  .type = type,
-                                                  .dims = dims,
-                                                  .centroids = manifest->lists.centroids,
-                                                  .num_lists = manifest->lists.count,
-                                                  .level = level,
-                                                  .num_threads = omp_get_max_threads()};
+    const struct bsw_list_assigner_needs needs =
+        bsw_list_assigner_needs_of(manifest, type, dims, level);
     return bsw_list_assigner_open(&needs, out, err);
 }
 
 void bsw_list_assigner_close(bsw_list_assigner **assigner)
 {
     if (!*assigner) return;
+    if ((*assigner)->state) (*assigner)->needs.finder->close((*assigner)->state);
+    bsw_free(&(*assigner)->norms);
+    bsw_free(&(*assigner)->keys);
+    bsw_free(&(*assigner)->are_bad);
+    bsw_free(&(*assigner)->rows);
     bsw_centroid_codes_close(&(*assigner)->codes);
     for (int i = 0; (*assigner)->rooms && i < (*assigner)->needs.num_threads; i++) {
         struct room *room = &(*assigner)->rooms[i];
@@ -317,12 +363,108 @@ static void assign_tile(bsw_list_assigner *assigner, const struct bsw_list_assig
         memcpy(assignment->keys + first, tile.keys, tile.num_rows * sizeof *tile.keys);
 }
 
-void bsw_list_assigner_assign(bsw_list_assigner *assigner,
-                              const struct bsw_list_assignment *assignment)
+// ---- a finder ----
+
+// Norms of rows and which have faults; returns the first one that has none, or num_rows.
+static size_t judge_rows(bsw_list_assigner *assigner, const unsigned char *rows, size_t num_rows,
+                         size_t *num_bad)
 {
+    const struct bsw_list_assigner_needs *needs = &assigner->needs;
+    size_t row_bytes = needs->dims * bsw_vector_type_bytes(needs->type), good = num_rows, bad = 0;
+#pragma omp parallel for schedule(static) num_threads(needs->num_threads) reduction(min : good)    \
+    reduction(+ : bad)
+    for (size_t first = 0; first < num_rows; first += TILE_ROWS) {
+        size_t num = num_rows - first < TILE_ROWS ? num_rows - first : TILE_ROWS;
+        enum bsw_row_fault faults[TILE_ROWS];
+        float factors[TILE_ROWS];
+        bsw_prepare_rows(assigner->encode, assigner->metric, needs->type, rows + first * row_bytes,
+                         num, needs->dims, assigner->rooms[omp_get_thread_num()].rows,
+                         assigner->norms + first, factors, faults);
+        for (size_t r = first; r < first + num; r++) {
+            assigner->are_bad[r] = faults[r - first] != BSW_ROW_GOOD;
+            bad += assigner->are_bad[r];
+            if (!assigner->are_bad[r] && r < good) good = r;
+        }
+    }
+    *num_bad = bad;
+    return good;
+}
+
+// Copies of a good row in place of bad ones.
+static void cover_bad_rows(bsw_list_assigner *assigner, const unsigned char *rows, size_t num_rows,
+                           size_t good)
+{
+    size_t row_bytes = assigner->needs.dims * bsw_vector_type_bytes(assigner->needs.type);
+    for (size_t r = 0; r < num_rows; r++) {
+        size_t from = assigner->are_bad[r] ? good : r;
+        memcpy(assigner->rows + r * row_bytes, rows + from * row_bytes, row_bytes);
+        assigner->norms[r] = assigner->norms[from];
+    }
+}
+
+// The first good row is found here, too: what a device computes otherwise is not an answer.
+static enum bsw_status check_finder(bsw_list_assigner *assigner, const unsigned char *rows,
+                                    size_t good, uint32_t list, double key, struct bsw_error *err)
+{
+    const struct bsw_list_assigner_needs *needs = &assigner->needs;
+    struct tile tile = {.assigner = assigner, .room = &assigner->rooms[0]};
+    size_t row_bytes = needs->dims * bsw_vector_type_bytes(needs->type);
+    tile.raw = rows + good * row_bytes;
+    tile.norms[0] = assigner->norms[good];
+    tile.keys[0] = -INFINITY;
+    tile.lists[0] = BSW_NO_LIST;
+    take_row(&tile, 0);
+    for (uint32_t l = 0; l < needs->num_lists; l++) value_list(&tile, 0, l);
+    assigner->is_checked = 1;
+    if (tile.lists[0] == list && tile.keys[0] == key) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                    "lists: a device found list %lu at %.17g for a row whose nearest is list %lu, "
+                    "at %.17g",
+                    (unsigned long)list, key, (unsigned long)tile.lists[0], tile.keys[0]);
+}
+
+// Rows [first, first + num_rows), as many as the finder takes at most.
+static enum bsw_status find_lists(bsw_list_assigner *assigner,
+                                  const struct bsw_list_assignment *assignment, size_t first,
+                                  size_t num_rows, struct bsw_error *err)
+{
+    size_t row_bytes = assigner->needs.dims * bsw_vector_type_bytes(assigner->needs.type), num_bad;
+    const unsigned char *rows = (const unsigned char *)assignment->rows + first * row_bytes;
+    size_t good = judge_rows(assigner, rows, num_rows, &num_bad);
+    uint32_t *lists = assignment->lists + first;
+    double *keys = assigner->keys;
+    if (good < num_rows && num_bad > 0) cover_bad_rows(assigner, rows, num_rows, good);
+    if (good < num_rows)
+        BSW_TRY(assigner->needs.finder->find(assigner->state, num_bad > 0 ? assigner->rows : rows,
+                                             assigner->norms, num_rows, lists, keys, err));
+    if (good < num_rows && !assigner->is_checked)
+        BSW_TRY(check_finder(assigner, rows, good, lists[good], keys[good], err));
+    for (size_t r = 0; r < num_rows && num_bad > 0; r++) {
+        if (!assigner->are_bad[r]) continue;
+        lists[r] = BSW_NO_LIST;
+        keys[r] = -INFINITY;
+    }
+    if (assignment->keys) memcpy(assignment->keys + first, keys, num_rows * sizeof *keys);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_list_assigner_assign(bsw_list_assigner *assigner,
+                                         const struct bsw_list_assignment *assignment,
+                                         struct bsw_error *err)
+{
+    size_t num_rows = assignment->num_rows;
+    if (assigner->state) {
+        size_t most = assigner->needs.finder_rows;
+        for (size_t first = 0; first < num_rows; first += most) {
+            size_t left = num_rows - first;
+            BSW_TRY(find_lists(assigner, assignment, first, left < most ? left : most, err));
+        }
+        return BSW_OK;
+    }
 #pragma omp parallel for schedule(dynamic) num_threads(assigner->needs.num_threads)
-    for (size_t first = 0; first < assignment->num_rows; first += TILE_ROWS)
+    for (size_t first = 0; first < num_rows; first += TILE_ROWS)
         assign_tile(assigner, assignment, first);
+    return BSW_OK;
 }
 
 // ---- a source ----
@@ -357,17 +499,18 @@ static enum bsw_status assign_block(bsw_list_assigner *assigner, struct block *n
     int is_reading = next->count > 0 && pthread_create(&reader, NULL, read_block, next) == 0;
     const struct bsw_list_assignment assignment = {
         .rows = now->raw, .num_rows = now->count, .lists = lists};
-    bsw_list_assigner_assign(assigner, &assignment);
+    enum bsw_status status = bsw_list_assigner_assign(assigner, &assignment, err);
     if (is_reading)
         pthread_join(reader, NULL);
     else if (next->count > 0)
         read_block(next);
-    return BSW_OK;
+    return status;
 }
 
-static size_t rows_of_block(const bsw_vectors *vectors)
+static size_t rows_of_block(const bsw_vectors *vectors, const bsw_list_assigner *assigner)
 {
     size_t rows = BLOCK_BYTES / bsw_vectors_row_bytes(vectors);
+    if (assigner->state) return assigner->needs.finder_rows;
     return (rows / TILE_ROWS + 1) * TILE_ROWS;
 }
 
@@ -376,7 +519,8 @@ enum bsw_status bsw_lists_assign(const bsw_vectors *vectors, uint64_t first_row,
                                  uint32_t *lists, struct bsw_error *err)
 {
     struct block blocks[2] = {{.vectors = vectors}, {.vectors = vectors}};
-    size_t block_rows = rows_of_block(vectors), row_bytes = bsw_vectors_row_bytes(vectors);
+    size_t block_rows = rows_of_block(vectors, assigner),
+           row_bytes = bsw_vectors_row_bytes(vectors);
     enum bsw_status status = BSW_OK;
     bsw_progress_begin(progress, "lists", "rows", num_rows);
     for (int i = 0; i < 2 && status == BSW_OK; i++)

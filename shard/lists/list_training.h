@@ -34,18 +34,20 @@ struct bsw_list_training {
     uint32_t rounds; // at most; 0: BSW_LIST_ROUNDS
     enum bsw_cpu_level level;
     int num_threads;
-    struct bsw_progress *progress; // borrowed, or NULL
+    const struct bsw_list_finder *finder; // of this rank, borrowed; or NULL
+    struct bsw_progress *progress;        // borrowed, or NULL
     // Whether rounds are kept, to go on from, and where: rank 0 alone, borrowed. In two levels of
     // cells that are whole.
     int is_kept;
     bsw_training_journal *journal;
 };
 
-// All ranks call it with the same training, but for level and num_threads. centroids: [num_lists]
-// [dims], the same bytes on all ranks, for any number of ranks and threads and every level. All
-// return the same status. More lists than rows, or 0, are BSW_ERROR_USAGE; a sample without any
-// good row BSW_ERROR_BAD_DATA; a stop that was asked for BSW_ERROR_STOPPED. Lists stay empty only
-// where the sample has fewer different rows than lists; their centroids are copies of others.
+// All ranks call it with the same training, but for level, num_threads and finder. centroids:
+// [num_lists] [dims], the same bytes on all ranks, for any number of ranks and threads and every
+// level. All return the same status. More lists than rows, or 0, are BSW_ERROR_USAGE; a sample
+// without any good row BSW_ERROR_BAD_DATA; a stop that was asked for BSW_ERROR_STOPPED. Lists stay
+// empty only where the sample has fewer different rows than lists; their centroids are copies of
+// others.
 //
 // Time: rounds times sample rows times num_lists times dims multiply-adds of bytes, shared by ranks
 // and threads; of cells about 2 sqrt(num_lists) in place of num_lists. Memory of a rank: its part

@@ -168,7 +168,7 @@ static enum bsw_status assign_rows(struct bsw_lloyd *lloyd, bsw_list_assigner *a
                                                        .lists = lists,
                                                        .keys =
                                                            out->keys ? out->keys + first : NULL};
-        bsw_list_assigner_assign(assigner, &assignment);
+        BSW_TRY(bsw_list_assigner_assign(assigner, &assignment, err));
         for (size_t i = 0; i < count; i++) *out->num_changes += lists[i] != before[i];
         lloyd->rows_done += count;
         bsw_progress_update(lloyd->progress, lloyd->rows_done);
@@ -180,16 +180,17 @@ enum bsw_status bsw_lloyd_assign(struct bsw_lloyd *lloyd, const struct bsw_list_
                                  const float *centroids, size_t num_lists,
                                  const struct bsw_lloyd_lists *out, struct bsw_error *err)
 {
-    const struct bsw_list_assigner_needs needs = {.metric = lloyd->metric,
-                                                  .type = lloyd->type,
-                                                  .dims = lloyd->dims,
-                                                  .centroids = centroids,
-                                                  .num_lists = num_lists,
-                                                  .level = lloyd->level,
-                                                  .num_threads = lloyd->num_threads};
+    struct bsw_list_assigner_needs needs = {.metric = lloyd->metric,
+                                            .type = lloyd->type,
+                                            .dims = lloyd->dims,
+                                            .centroids = centroids,
+                                            .num_lists = num_lists,
+                                            .level = lloyd->level,
+                                            .num_threads = lloyd->num_threads};
     bsw_list_assigner *assigner;
     uint32_t *before;
     *out->num_changes = 0;
+    bsw_list_assigner_take_finder(&needs, lloyd->finder, rows->num_rows);
     BSW_TRY(bsw_allocate(&before, CHUNK_ROWS, sizeof *before, "lists", err));
     enum bsw_status status = bsw_list_assigner_open(&needs, &assigner, err);
     if (status == BSW_OK) status = assign_rows(lloyd, assigner, rows, out, before, err);

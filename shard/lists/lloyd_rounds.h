@@ -12,6 +12,7 @@
 #include "common/job/journal.h"
 #include "common/job/progress.h"
 #include "common/net/transport.h"
+#include "shard/lists/list_assignment.h"
 #include "shard/lists/list_sums.h"
 
 // What rank 0 keeps of a training of centroids, so that one that is stopped or killed goes on after
@@ -60,7 +61,8 @@ struct bsw_lloyd {
     uint32_t rounds; // >= 1: at most so many
     enum bsw_cpu_level level;
     int num_threads;
-    struct bsw_list_scales scales; // borrowed; the same on all ranks
+    const struct bsw_list_finder *finder; // of this rank, borrowed; or NULL
+    struct bsw_list_scales scales;        // borrowed; the same on all ranks
     struct bsw_transport *transport;
     uint64_t sequence; // of messages, raised
     struct bsw_progress *progress;

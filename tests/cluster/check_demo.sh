@@ -44,6 +44,9 @@ is_refused '--out .*mine is there and was not made by this script' --out "$folde
 is_refused '--ranks needs a value' --ranks
 is_refused 'unknown option --rank' --rank 2
 
+is_refused '--text none.tsv: no such file' --text none.tsv
+is_refused '--text has a demo of its own' --text --metric l2
+
 # What only the program can tell.
 echo "no vectors" >"$folder/text.fbin"
 refused 65 'text.fbin' "$root/deploy/demo.sh" "${own[@]}" --base "$folder/text.fbin"
@@ -58,4 +61,12 @@ check "the sweep's exit code" test $code = 3
 check "it is said that building takes long" grep -q 'building; .* minutes' "$folder/said"
 check "a sweep on two ranks" grep -q '^run.sh -n 2 sweep --base .* --metric l2 ' "$folder/started"
 check "the last demo is gone" test ! -e "$root/build/demo/last" -a -s "$root/build/demo/demo.plan"
+
+# Text in, text out, by the program itself.
+code=0
+"$root/deploy/demo.sh" --text --out "$folder/text" >"$folder/said" 2>"$folder/progress" || code=$?
+check "--text" test $code = 0
+check "three questions" test "$(grep -c '^question: ' "$folder/said")" = 3
+check "three answers to each" test "$(grep -cE '^ +0\.[0-9]+ +[0-9]+  [a-z]' "$folder/said")" = 9
+check "what it can know" grep -qE '^ +0\.[0-9]+ +[0-9]+  dead, drained: drained of electric charge' "$folder/said"
 finish

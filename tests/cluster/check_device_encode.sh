@@ -67,6 +67,21 @@ if ((most_ranks > 1)); then
 fi
 BITSWEEP_EMULATOR_ORDER=random same --base "$floats" --codec saq --bits 3 --metric l2
 
+# Lists are made on the device, and codes on the CPU; with and without a screen.
+for screen in off on; do
+    for row in 8.0 8.6 9.0 10.0 10.3 11.0 12.0; do echo "device $row list_pairs=1 exact_screen=$screen"; done \
+        >"$folder/lists_$screen"
+done
+export BITSWEEP_TUNING=$folder/lists_on
+same --base "$floats" --codec saq --metric l2 --bits 2 --lists 20 --shards 3 --calibrate off
+same --base "$bytes" --rows 5:906 --codec sq8 --metric cosine --lists 11 --calibrate off
+BITSWEEP_TUNING=$folder/lists_off ranks=$most_ranks same --base "$floats" --codec saq --metric ip --bits 2 --residual yes \
+    --lists 20 --calibrate off
+for codec in raw pq; do same --base "$bytes" --rows 5:606 --codec $codec --metric l2 --lists 9 --calibrate off; done
+same --base "$floats" --metric l2 --lists 20 --calibrate off --device-memory 9000 # none at all: on the CPU
+unset BITSWEEP_TUNING
+same --base "$floats" --metric l2 --lists 20 --calibrate off # too few rows
+
 # An emulated device is never chosen unasked.
 "$emulated" encode --base "$floats" --metric cosine --index "$folder/auto" --quiet --json >"$folder/json"
 if grep -q '^  "device": "cpu"' "$folder/json"; then pass; else complain "auto took a device"; fi
@@ -117,6 +132,8 @@ expect() {
 expect 74 'emulated:0: 9000 bytes of device memory are free, [0-9]+ are needed at least' --base "$floats" --metric cosine --device-memory 9000
 expect 2 '--device emulated: --codec raw runs on the CPU only' --base "$bytes" --codec raw --metric l2
 BITSWEEP_EMULATOR_DEVICES=0 expect 2 '--device emulated: no device can be used: ' --base "$floats" --metric cosine
+BITSWEEP_TUNING=$folder/lists_on BITSWEEP_EMULATOR_FAIL=9 expect 74 'emulated:0: .*LaunchFailure' --base "$floats" \
+    --metric cosine --lists 20
 BITSWEEP_EMULATOR_FAIL=3 expect 74 'emulated:0: .*LaunchFailure' --base "$floats" --metric cosine --device-memory 60K
 BITSWEEP_EMULATOR_STALL=2 expect 74 'emulated:0: .*: not done within 0.75 s' --base "$floats" --metric cosine --device-memory 60K --timeout 1
 

@@ -181,30 +181,32 @@ carried=$folder/carried
 builds_with_carried() {
     local flags headers
     read -ra flags < <(env -i PATH="$PATH" PKG_CONFIG_LIBDIR="$carried/lib/pkgconfig" \
-        "$carried/bin/pkg-config" --cflags --libs libprotobuf-c libxxhash hwloc jansson openblas)
+        "$carried/bin/pkg-config" --cflags --libs libprotobuf-c libxxhash hwloc jansson openblas libutf8proc)
     cat >"$folder/all.c" <<'END'
 #include <cblas.h>
 #include <hwloc.h>
 #include <jansson.h>
 #include <protobuf-c/protobuf-c.h>
+#include <utf8proc.h>
 #include <xxhash.h>
 int main(void)
 {
     double one = 1;
     json_decref(json_object());
     return cblas_ddot(1, &one, 1, &one, 1) != 1 || hwloc_get_api_version() == 0 ||
-           protobuf_c_version() == NULL || XXH3_64bits("", 0) == 0;
+           protobuf_c_version() == NULL || utf8proc_version() == NULL ||
+           XXH3_64bits("", 0) == 0;
 }
 END
     gcc "$folder/all.c" -o "$folder/all" "${flags[@]}" \
         "-Wl,--disable-new-dtags,-rpath,$carried/lib" || return 1
     "$folder/all" || return 1
     headers=$(gcc -H "$folder/all.c" "${flags[@]}" -fsyntax-only 2>&1 |
-        grep -cE "$carried/.*/(cblas|hwloc|jansson|protobuf-c|xxhash)\.h")
-    ((headers >= 5)) || return 1
+        grep -cE "$carried/.*/(cblas|hwloc|jansson|protobuf-c|utf8proc|xxhash)\.h")
+    ((headers >= 6)) || return 1
     ldd "$folder/all" | awk -v here="$carried/" '
-        /openblas|gfortran|hwloc|jansson|protobuf-c|xxhash/ {n++; if (index($3, here) != 1) bad = 1}
-        END {exit bad || n < 6}'
+        /openblas|gfortran|hwloc|jansson|protobuf-c|utf8proc|xxhash/ {n++; if (index($3, here) != 1) bad = 1}
+        END {exit bad || n < 7}'
 }
 
 if command -v dpkg >/dev/null; then

@@ -213,7 +213,7 @@ busy() {
             got=0
             on "$others" "${encode[@]}" --index busy $option >said/out 2>said/err || got=$?
             took=$(((${EPOCHREALTIME/./} - begin) / 1000))
-            if ((got == 2 && took < 9000)) && [[ $(wc -l <said/err) == 1 ]] && grep -q ' busy: another encode' said/err; then
+            if ((got == 2 && took < 9000)) && [[ $(wc -l <said/err) == 1 ]] && grep -q ' busy: another run is writing it' said/err; then
                 pass
             else
                 fail "$others ranks with $option beside another encode: exit code $got after $took ms" said/err

@@ -27,6 +27,17 @@ void check_norms(const exact_case &c, const bsw_device_raw_rows &rows, const num
                    shape.c_str(), r, got[r], expected.norms[r]);
 }
 
+void check_wide(const exact_case &c, const bsw_device_raw_rows &rows, const numbers &expected)
+{
+    device_array<double> wide(expected.doubles.size());
+    const std::string shape = describe(c, "wide");
+    if (!check_launch(bsw_device_widen(&rows, wide.get(), nullptr), shape)) return;
+    std::vector<double> got = wide.values();
+    for (size_t i = 0; i < got.size(); i++)
+        check_that(same_bits(got[i], expected.doubles[i]), "%s: number %zu: %a, expected %a",
+                   shape.c_str(), i, got[i], expected.doubles[i]);
+}
+
 void check_pairs(const exact_case &c)
 {
     const numbers rows = make_numbers(c, c.stream, c.num_rows);
@@ -36,6 +47,7 @@ void check_pairs(const exact_case &c)
     const bsw_device_raw_rows device_rows = {c.type, c.dims, c.num_rows, raw.get()};
     const bsw_device_vectors device_queries = {c.num_queries, doubles.get(), norms.get()};
     check_norms(c, device_rows, rows);
+    check_wide(c, device_rows, rows);
     std::vector<bsw_device_pair> pairs;
     for (uint32_t i = 0; i < 37; i++) {
         const uint64_t random = check_random(c.stream + 2, i);

@@ -30,9 +30,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     return fuzz_take_sealed(take, data, bytes);
 }
 
+// 4 trigrams.
+static void add_text(struct bsw_rbe_model *model, int is_hashed)
+{
+    struct bsw_text_vocabulary *vocabulary = &model->text.vocabulary;
+    vocabulary->num_grams = 4;
+    if (!is_hashed)
+        FUZZ_REQUIRE(bsw_allocate(&vocabulary->keys, 4, sizeof(uint64_t), "seed", NULL) == BSW_OK);
+    for (uint64_t i = 0; i < 4 && !is_hashed; i++) vocabulary->keys[i] = 5 * i;
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        size_t count = bsw_text_num_parameters(4, 3);
+        FUZZ_REQUIRE(bsw_allocate(&model->text.parameters[i], count, sizeof(float), "seed", NULL) ==
+                     BSW_OK);
+        bsw_text_initialize(4, 3, (uint64_t)i, model->text.parameters[i]);
+        model->sides[i].scale = 1;
+    }
+}
+
 void fuzz_make_seeds(fuzz_put_fn put, void *context)
 {
-    for (uint32_t kind = 0; kind < 4; kind++) {
+    for (uint32_t kind = 0; kind < 6; kind++) { // the last two are of texts
         struct bsw_rbe_model model = {.metric = BSW_METRIC_COSINE, .is_smooth = kind == 3};
         struct bsw_buffer file = {0};
         for (uint32_t i = 0; i < BSW_RBE_NUM_SIDES; i++) {
@@ -43,6 +60,7 @@ void fuzz_make_seeds(fuzz_put_fn put, void *context)
             memset(side->mean, 0, 3 * sizeof(float));
             bsw_rbe_initialize(&side->shape, i, side->parameters);
         }
+        if (kind >= 4) add_text(&model, kind == 5);
         FUZZ_REQUIRE(bsw_rbe_model_pack(&model, &file, NULL) == BSW_OK);
         put(context, file.data, file.bytes);
         put(context, file.data, file.bytes - 9);

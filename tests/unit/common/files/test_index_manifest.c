@@ -112,7 +112,8 @@ UNIT_TEST(manifests_come_back)
     make_rbe(&manifest); // of a program that knew none
     bsw_free(&manifest.known);
     manifest.num_known = 0;
-    for (uint32_t i = 0; i < manifest.num_shards; i++) manifest.shards[i].first_known = 0;
+    for (uint32_t i = 0; i < manifest.num_shards; i++)
+        manifest.shards[i].first_known = manifest.shards[i].num_known_rows = 0;
     check_round_trip(&manifest);
     make_plain(&manifest); // shorter lists, and none
     manifest.shards[1].dropped_rows = manifest.shards[1].num_rows - 31;

@@ -80,7 +80,7 @@ UNIT_TEST(one_run_has_the_folder)
     struct bsw_index_folder first = {0}, second = {0};
     assert_ok(bsw_index_folder_begin(&first, temporary_folder, &err), &err);
     assert_int_equal(bsw_index_folder_begin(&second, temporary_folder, &err), BSW_ERROR_USAGE);
-    assert_non_null(strstr(err.message, "another encode or calibrate is writing it"));
+    assert_non_null(strstr(err.message, "another run is writing it"));
     bsw_index_folder_abandon(&second, &manifest);
     assert_int_equal(access(path_of("encode.lock"), F_OK), 0);
     bsw_index_folder_release(&first);

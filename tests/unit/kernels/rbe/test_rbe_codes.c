@@ -8,7 +8,7 @@
 #include "common/base/arithmetic.h"
 #include "common/base/memory.h"
 #include "kernels/rbe/rbe_codes.h"
-#include "kernels/rbe/rbe_tanh.h"
+#include "kernels/rbe_tanh.h"
 #include "unit_test.h"
 
 enum { MOST_DIMS = 300 };

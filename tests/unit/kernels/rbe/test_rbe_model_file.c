@@ -184,6 +184,77 @@ UNIT_TEST(models_without_codes_are_named)
     bsw_rbe_model_deinit(&model);
 }
 
+// ---- text networks ----
+
+static void add_text(struct bsw_rbe_model *model, int is_hashed)
+{
+    struct bsw_text_vocabulary *vocabulary = &model->text.vocabulary;
+    vocabulary->num_grams = 4;
+    if (!is_hashed) vocabulary->keys = allocate_or_fail(4, sizeof *vocabulary->keys);
+    for (uint64_t i = 0; i < 4 && !is_hashed; i++) vocabulary->keys[i] = 7 * i + 1;
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        struct bsw_rbe_side *side = &model->sides[i];
+        model->text.parameters[i] =
+            allocate_or_fail(bsw_text_num_parameters(4, side->shape.dims), sizeof(float));
+        bsw_text_initialize(4, side->shape.dims, (uint64_t)i, model->text.parameters[i]);
+        side->scale = 1;
+        memset(side->mean, 0, side->shape.dims * sizeof *side->mean);
+    }
+}
+
+UNIT_TEST(a_text_network_comes_back)
+{
+    for (int is_hashed = 0; is_hashed < 2; is_hashed++) {
+        struct bsw_rbe_model model, read;
+        struct bsw_buffer file = {0};
+        make_model(&model);
+        add_text(&model, is_hashed);
+        pack_model(&model, &file);
+        assert_ok(bsw_rbe_model_parse("m", file.data, file.bytes, &read, &err), &err);
+        expect_same(&model, &read);
+        assert_int_equal(read.text.vocabulary.num_grams, 4);
+        assert_true(is_hashed == !read.text.vocabulary.keys);
+        for (uint32_t i = 0; i < 4 && !is_hashed; i++)
+            assert_true(read.text.vocabulary.keys[i] == model.text.vocabulary.keys[i]);
+        for (int i = 0; i < BSW_RBE_NUM_SIDES; i++)
+            assert_memory_equal(read.text.parameters[i], model.text.parameters[i],
+                                bsw_text_num_parameters(4, 5) * sizeof(float));
+        bsw_buffer_deinit(&file);
+        bsw_rbe_model_deinit(&model);
+        bsw_rbe_model_deinit(&read);
+    }
+}
+
+static void expect_bad_text(struct bsw_rbe_model *model, const char *why)
+{
+    struct bsw_rbe_model read;
+    struct bsw_buffer file = {0};
+    pack_model(model, &file);
+    assert_int_equal(bsw_rbe_model_parse("m", file.data, file.bytes, &read, &err),
+                     BSW_ERROR_BAD_DATA);
+    assert_non_null(strstr(err.message, why));
+    bsw_buffer_deinit(&file);
+}
+
+UNIT_TEST(a_wrong_text_network_is_refused)
+{
+    struct bsw_rbe_model model;
+    make_model(&model);
+    add_text(&model, 0);
+    model.text.vocabulary.keys[1] = 1000;
+    expect_bad_text(&model, "out of order");
+    model.text.vocabulary.keys[1] = 8;
+    model.text.parameters[1][3] = NAN;
+    expect_bad_text(&model, "not finite");
+    model.text.parameters[1][3] = 0;
+    model.sides[0].scale = 2;
+    expect_bad_text(&model, "scale");
+    model.sides[0].scale = 1;
+    model.sides[1].mean[2] = 1;
+    expect_bad_text(&model, "mean");
+    bsw_rbe_model_deinit(&model);
+}
+
 int main(void)
 {
     return run_unit_tests(make_temporary_folder, remove_temporary_folder);

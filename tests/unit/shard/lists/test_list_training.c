@@ -145,9 +145,13 @@ static struct lists assign_all(const struct bsw_list_training *training, const f
 {
     const bsw_vectors *vectors = training->vectors;
     size_t num_rows = (size_t)bsw_vectors_num_rows(vectors), num_good = 0;
-    const struct bsw_list_assigner_needs needs = {
-        training->metric,    bsw_vectors_type(vectors), bsw_vectors_dims(vectors), centroids,
-        training->num_lists, training->level,           training->num_threads};
+    const struct bsw_list_assigner_needs needs = {.metric = training->metric,
+                                                  .type = bsw_vectors_type(vectors),
+                                                  .dims = bsw_vectors_dims(vectors),
+                                                  .centroids = centroids,
+                                                  .num_lists = training->num_lists,
+                                                  .level = training->level,
+                                                  .num_threads = training->num_threads};
     unsigned char *rows =
         (unsigned char *)allocate_or_fail(num_rows, bsw_vectors_row_bytes(vectors));
     uint32_t *lists = (uint32_t *)allocate_or_fail(num_rows, sizeof *lists);
@@ -160,7 +164,7 @@ static struct lists assign_all(const struct bsw_list_training *training, const f
     assert_ok(bsw_list_assigner_open(&needs, &assigner, &err), &err);
     const struct bsw_list_assignment assignment = {
         .rows = rows, .num_rows = num_rows, .lists = lists, .keys = keys};
-    bsw_list_assigner_assign(assigner, &assignment);
+    assert_ok(bsw_list_assigner_assign(assigner, &assignment, &err), &err);
     for (size_t r = 0; r < num_rows; r++) {
         if (lists[r] == BSW_NO_LIST) continue;
         num_good++;
