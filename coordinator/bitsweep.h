@@ -513,8 +513,8 @@ BITSWEEP_API int bitsweep_read(const char *file, uint64_t first_row, uint64_t nu
 BITSWEEP_API int bitsweep_write(const char *file, const struct bitsweep_rows *rows, int force,
                                 struct bitsweep_error *error);
 
-/* Results and ground truth: big-ann's layout, .ivecs, .ibin, FILE.hdf5 (its neighbors) to read;
-   big-ann's layout to write, or .ivecs and .ibin (ids alone). */
+/* Results and ground truth: big-ann's layout, .npz, .ivecs, .ibin, FILE.hdf5 (its neighbors) to
+   read; big-ann's layout or .npz to write, or .ivecs and .ibin (ids alone). */
 BITSWEEP_API int bitsweep_neighbours_shape(const char *file, uint64_t *num_queries, uint64_t *k,
                                            int *has_values, struct bitsweep_error *error);
 /* ids and values [num_queries][k]; values may be NULL, and are filled with NaN if the file has

@@ -21,7 +21,7 @@ static const struct bsw_program program = {
         "usage: bitsweep COMMAND [options]\n"
         "       bitsweep-ranks -n RANKS COMMAND [options]   (in a checkout: deploy/run.sh)\n\n",
     .end = "  " BENCH "        measure this machine: bench memory, kernels, cluster, tune\n"
-           "\nbitsweep COMMAND --help lists a command's options.\n"
+           "\nbitsweep COMMAND --help lists a command's options, --help all every one of them.\n"
            "Exit codes: 0 complete, 2 usage, 65 bad input, 70 self-check failed,\n"
            "74 input, output or memory, 75 stopped or a rank was lost: --resume goes on.\n",
     .commands = commands,

@@ -17,8 +17,8 @@ all else only where something fails.
 
   --program     all that is installed, and no tests, in a tenth of the time
   --push        that, and what tests of a push need under sanitizers (deploy/test.sh)
-  --gpu WHICH   what GPU kernels are compiled for: numbers (80,90), all, none, or auto: the GPUs of
-                this machine [what the folder was built for before; a new one: auto]
+  --gpu WHICH   what GPU kernels are compiled for: numbers (80,90,90a), all, none, or auto: the GPUs
+                of this machine [what the folder was built for before; a new one: auto]
 END
 }
 

@@ -12,12 +12,13 @@ queries=$sample_queries
 sample_text=$root/tests/data/oewn_pairs.tsv
 metric=
 ranks=4
+gpu=
 text=
 
 help() {
     cat <<'END'
 usage: deploy/demo.sh [--out FOLDER] [--base FILE --queries FILE --metric cosine|ip|l2]
-       [--ranks N]
+       [--ranks N] [--gpu WHICH]
        deploy/demo.sh --text [FILE] [--out FOLDER]
 
 Installs what is missing, builds, and runs the main job as a sweep: computes the exact ground truth,
@@ -36,6 +37,7 @@ and prints what it finds.
   --queries FILE   queries [tests/data/sift20k_query.u8bin]
   --metric M       what is nearest; needed with --base [cosine]; xfbq takes part under cosine only
   --ranks N        ranks [4]
+  --gpu WHICH      what GPU kernels are compiled for: 80,90,90a, all, none or auto (deploy/build.sh)
 END
 }
 
@@ -52,7 +54,7 @@ while (($#)); do
         if (($# > 1)) && [[ $2 != -* ]]; then text=$2 && shift; fi
         shift
         ;;
-    --out | --base | --queries | --metric | --ranks)
+    --out | --base | --queries | --metric | --ranks | --gpu)
         (($# > 1)) || fail "$1 needs a value; --help tells more"
         declare "${1#--}=$2"
         shift 2
@@ -84,7 +86,7 @@ check_options
 
 "$root/deploy/install.sh"
 echo "demo.sh: building; the first time this takes some minutes"
-"$root/deploy/build.sh" release --program
+"$root/deploy/build.sh" release --program ${gpu:+--gpu "$gpu"}
 
 # Pairs to a model, documents to codes, questions to answers.
 ask_questions() {

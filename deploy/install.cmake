@@ -58,11 +58,13 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/bitsweepConfig.cmake ${CMAKE_CURRENT_B
 # A program of another architecture cannot be asked.
 if(NOT CMAKE_CROSSCOMPILING)
   set(pages ${CMAKE_CURRENT_BINARY_DIR}/pages)
-  add_custom_command(OUTPUT ${pages}/bitsweep.1 ${pages}/bitsweep.bash
+  add_custom_command(OUTPUT ${pages}/bitsweep.1 ${pages}/bitsweep.bash ${pages}/_bitsweep ${pages}/bitsweep.fish
     COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/deploy/pages.sh $<TARGET_FILE:bitsweep> ${pages}
     DEPENDS bitsweep bitsweep-bench ${CMAKE_CURRENT_SOURCE_DIR}/deploy/pages.sh)
   add_custom_target(bitsweep_pages ALL DEPENDS ${pages}/bitsweep.1)
   install(DIRECTORY ${pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
   install(FILES ${pages}/bitsweep.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
     RENAME bitsweep)
+  install(FILES ${pages}/_bitsweep DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${pages}/bitsweep.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Man pages and bash completion, made of what the program's --help says, which option tables print.
+# Man pages and completion of bash, zsh and fish, made of what the program's --help says, which option tables print.
 # usage: pages.sh BITSWEEP_BINARY FOLDER
 #
-# Writes FOLDER/bitsweep.1, FOLDER/bitsweep-COMMAND.1 and FOLDER/bitsweep.bash.
+# Writes FOLDER/bitsweep.1, FOLDER/bitsweep-COMMAND.1, FOLDER/bitsweep.bash, FOLDER/_bitsweep (zsh) and FOLDER/bitsweep.fish.
 set -euo pipefail
 
 program=$(realpath "$1")
@@ -55,9 +55,37 @@ head_of() { # NAME SUMMARY
         "$(plain <<<"$1")" "$(plain <<<"$2")"
 }
 
+# In the order of the commands they run in one folder, as a test does.
+examples_of() { # COMMAND
+    case $1 in
+    synth) echo "bitsweep synth --count 10K --dims 96 --spectrum 0.625 --out base.fbin --queries 100 --queries-out queries.fbin" ;;
+    encode)
+        echo "bitsweep encode --base base.fbin --metric l2 --bits 3 --index idx"
+        echo "bitsweep encode --base base.fbin --metric l2 --lists auto --index lists"
+        ;;
+    search)
+        echo "bitsweep search --index idx --queries queries.fbin --k 10 --out result"
+        echo "bitsweep search --index lists --queries queries.fbin --recall 0.9 --out result_lists"
+        ;;
+    groundtruth) echo "bitsweep groundtruth --base base.fbin --queries queries.fbin --metric l2 --k 10 --out truth" ;;
+    eval) echo "bitsweep eval --results result --groundtruth truth" ;;
+    info) echo "bitsweep info idx" ;;
+    convert)
+        echo "bitsweep convert --in base.fbin --rows 0:1000 --out some.npy"
+        echo "bitsweep convert --in result --out result.ivecs"
+        ;;
+    train) echo "bitsweep train --base base.fbin --metric cosine --epochs 1 --model model.rbe" ;;
+    calibrate) echo "bitsweep calibrate --index lists --queries queries.fbin" ;;
+    verify) echo "bitsweep verify idx" ;;
+    plan) echo "bitsweep plan --rows 1G --dims 96 --bits 3 --vectors uint8 --ranks 8" ;;
+    sweep) echo "bitsweep sweep --base base.fbin --queries queries.fbin --metric l2 --bits 2,3 --oversample 1,5 --folder sweep" ;;
+    bench) echo "bitsweep bench memory" ;;
+    esac
+}
+
 page_of() { # COMMAND
     local name value text summary
-    "$program" "$1" --help >"$folder/help"
+    "$program" "$1" --help all >"$folder/help"
     summary=$(sed -n '1s/^bitsweep [a-z]*: //p' "$folder/help")
     head_of "bitsweep-$1" "$summary"
     printf '.SH SYNOPSIS\n.B bitsweep %s\n' "$1"
@@ -73,6 +101,11 @@ page_of() { # COMMAND
             if [[ -n $value ]]; then printf ' \\fI%s\\fR' "$(plain <<<"$value")"; fi
             printf '\n%s\n' "$(plain <<<"$text")"
         done
+    fi
+    if [[ -n $(examples_of "$1") ]]; then
+        printf '.SH EXAMPLES\n.nf\n'
+        examples_of "$1" | plain
+        printf '.fi\n'
     fi
     printf '.SH EXIT STATUS\n'
     sed -n '/^Exit codes: /,$p' <<<"$main_help" | sed 's/^Exit codes: //' | plain
@@ -131,6 +164,62 @@ complete -o filenames -F _bitsweep bitsweep
 END
 }
 
+# What zsh or fish shows of a text: its first clause, without what their quotes mean.
+short() {
+    sed -E 's/;.*//; s/: /, /g; s/ *\[[^]]*\]$//' <<<"$1" | tr -d "[]:'\"\\\\"
+}
+
+summary_of() { # COMMAND
+    short "$(sed -nE "s/^  $1 +([a-z].*)/\\1/p" <<<"$main_help")"
+}
+
+words_of() { # VALUE: of one that is one of several words
+    if [[ $1 =~ ^[a-z0-9-]+(\|[a-z0-9-]+)+$ ]]; then tr '|' ' ' <<<"$1"; fi
+}
+
+zsh_completion() {
+    local command name value text words
+    printf '#compdef bitsweep\nlocal -a commands\ncommands=(\n'
+    for command in "${commands[@]}"; do printf "    '%s:%s'\n" "$command" "$(summary_of "$command")"; done
+    # shellcheck disable=SC2016 # zsh's own
+    printf ')\nif ((CURRENT == 2)); then\n    _describe command commands\n    return\nfi\ncase $words[2] in\n'
+    for command in "${commands[@]}"; do
+        if [[ ! -s $folder/options.$command ]]; then continue; fi
+        printf "%s)\n    _arguments '*:file:_files'" "$command"
+        while IFS=$separator read -r name value text; do
+            words=$(words_of "$value")
+            if [[ -n $words ]]; then
+                value=":value:($words)"
+            elif [[ -n $value ]]; then
+                value=":$(tr -d "[]:'" <<<"$value"):_files"
+            fi
+            printf " \\\\\n        '%s[%s]%s'" "$name" "$(short "$text")" "$value"
+        done <"$folder/options.$command"
+        printf '\n    ;;\n'
+    done
+    printf 'esac\n'
+}
+
+fish_completion() {
+    local command name value text words
+    for command in "${commands[@]}"; do
+        printf "complete -c bitsweep -n __fish_use_subcommand -f -a %s -d '%s'\n" "$command" "$(summary_of "$command")"
+    done
+    for command in "${commands[@]}"; do
+        if [[ ! -s $folder/options.$command ]]; then continue; fi
+        while IFS=$separator read -r name value text; do
+            words=$(words_of "$value")
+            if [[ -n $words ]]; then
+                value=" -x -a '$words'"
+            elif [[ -n $value ]]; then
+                value=" -r"
+            fi
+            printf "complete -c bitsweep -n '__fish_seen_subcommand_from %s' -l %s%s -d '%s'\n" "$command" "${name#--}" \
+                "$value" "$(short "$text")"
+        done <"$folder/options.$command"
+    done
+}
+
 main_help=$("$program" --help)
 for command in "${commands[@]}"; do
     : >"$folder/options"
@@ -138,5 +227,7 @@ for command in "${commands[@]}"; do
     mv "$folder/options" "$folder/options.$command"
 done
 completion >"$folder/bitsweep.bash"
+zsh_completion >"$folder/_bitsweep"
+fish_completion >"$folder/bitsweep.fish"
 main_page >"$folder/bitsweep.1" # last: it says that all are there
 rm -f "$folder/help" "$folder"/options.*

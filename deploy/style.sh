@@ -239,6 +239,7 @@ coordinator/truth: common kernels shard coordinator/job
 coordinator/calibrate: common kernels shard coordinator/job coordinator/search coordinator/encode coordinator/truth
 coordinator/train: common kernels shard coordinator/job coordinator/encode
 coordinator/sweep: common kernels shard coordinator/job coordinator/search coordinator/encode coordinator/truth coordinator/train
+coordinator/sweep: coordinator/calibrate
 coordinator/plan: common kernels shard coordinator/job coordinator/search coordinator/encode
 coordinator/commands: common kernels shard coordinator
 bench: common kernels shard coordinator/job coordinator/search coordinator/encode coordinator/plan

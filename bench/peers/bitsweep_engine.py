@@ -64,6 +64,8 @@ def list_series(is_integer: bool) -> list[Series]:
 class BitsweepEngine:
     """Encodes and searches with the program that the task names."""
 
+    name = "bitsweep"
+
     def __init__(self, task: Task) -> None:
         self.task = task
         self.encoded: dict[tuple[str, ...], tuple[dict[str, Any], float, Path]] = {}
@@ -86,8 +88,8 @@ class BitsweepEngine:
         task = self.task
         return self.run("groundtruth", [
             "--base", task.base, "--rows", f"{task.rows[0]}:{task.rows[1]}",
-            *self.query_arguments(task.num_queries), "--metric", task.metric, "--k", str(task.k),
-            "--out", str(task.work / "truth")], cpus)
+            *self.query_arguments(task.num_queries), "--metric", task.own_metric,
+            "--k", str(task.k), "--out", str(task.work / "truth")], cpus)
 
     def truth(self) -> tuple[np.ndarray, np.ndarray]:
         """Exact neighbours: ids of the file and values."""
@@ -107,7 +109,7 @@ class BitsweepEngine:
             start = time.perf_counter()
             figures = self.run("encode", [
                 "--base", task.base, "--rows", f"{task.rows[0]}:{task.rows[1]}", "--index",
-                str(path), *series.encode, "--metric", task.metric], task.all_cpus)
+                str(path), *series.encode, "--metric", task.own_metric], task.all_cpus)
             self.encoded[series.encode] = figures, time.perf_counter() - start, path
         return self.encoded[series.encode]
 

@@ -23,47 +23,15 @@ import bitsweep_engine
 from faiss_engine import FaissEngine
 from groundtruth_pairs import compare
 from peer_engine import PeerEngine
+from peer_options import ROOT, parser
 from peer_report import write_report
 from peer_series import PACKAGES, PEERS
 from peer_task import PeerError, Row, Task, say
-from peer_vectors import check_truth, open_vectors, parse_rows
+from peer_vectors import check_truth, open_vectors, parse_rows, write_unit
 
-ROOT = Path(__file__).resolve().parents[2]
 DRIFT_SERIES = "bitsweep saq-3 matrix"
 DRIFT_POINT = "oversample=5"
 WHOLE_CORE = 0.95  # of CPU time over time by the clock: below it other programs ran
-
-
-def parser() -> argparse.ArgumentParser:
-    """The options."""
-    p = argparse.ArgumentParser(prog="run_peers.sh", description=__doc__)
-    p.add_argument("--base", help="vectors (.u8bin .i8bin .fbin) [the sample in tests/data]")
-    p.add_argument("--queries", help="query vectors")
-    p.add_argument("--rows", default=":", metavar="A:B", help="only these rows [all]")
-    p.add_argument("--query-rows", default=":", metavar="A:B", help="only these queries [all]")
-    p.add_argument("--metric", choices=["l2", "ip"], default="l2", help="what is nearest [l2]")
-    p.add_argument("--threads", type=int, default=0, metavar="T",
-                   help="threads for searches, on the last T cores [all cores]")
-    p.add_argument("--k", type=int, default=10, help="neighbours a query [10]")
-    p.add_argument("--batch", default="best", metavar="B",
-                   help="queries at a time: a number, all, or best: all or 1000, whichever is "
-                   "faster for a peer's index, and bitsweep's own default [best]")
-    p.add_argument("--repeat", type=int, default=5, help="timed passes, median taken [5]")
-    p.add_argument("--out", default=str(ROOT / "build/peers"), metavar="FOLDER",
-                   help="where results go [build/peers]")
-    p.add_argument("--indexes", default="", metavar="FOLDER",
-                   help="where the peers' indexes are kept for the next run [OUT/indexes]")
-    p.add_argument("--bitsweep-series", default=[], action="append", metavar="OPTIONS",
-                   help="one more series of bitsweep: 'options of encode | options of search | "
-                   "...', a point for every search")
-    p.add_argument("--only", default="", metavar="REGEX",
-                   help="only series that match, such as 'HNSW|bitsweep saq-3'")
-    p.add_argument("--cpu-time", action="store_true",
-                   help="rates at recalls, and engines.svg, of CPU time: for a busy machine, where "
-                   "they are of one thread")
-    p.add_argument("--groundtruth-turns", type=int, default=0, metavar="N",
-                   help="only bitsweep groundtruth against FAISS Flat, N times in turns")
-    return p
 
 
 def parse_batch(text: str) -> int | None:
@@ -97,11 +65,18 @@ def make_task(options: argparse.Namespace) -> Task:
     indexes = Path(options.indexes or out / "indexes")
     for folder in (out, indexes):
         folder.mkdir(parents=True, exist_ok=True)
-    return Task(base, queries, rows, query_rows, options.metric, options.k, threads,
+    metric = options.metric
+    if metric == "cosine":
+        say(f"== rows of unit length, in {out}/unit")
+        base, queries = (write_unit(x, out / "unit" / f"{name}.fbin")
+                         for x, name in ((vectors, "base"), (asked, "queries")))
+        metric = "ip"
+    return Task(base, queries, rows, query_rows, metric, options.k, threads,
                 options.repeat, min(200, query_rows[1] - query_rows[0]), out,
                 Path(tempfile.mkdtemp(prefix="work.", dir=out)), indexes,
                 os.environ.get("BITSWEEP", str(ROOT / "build/release/bitsweep")), options.only,
-                parse_batch(options.batch), options.cpu_time, all_cpus[-threads:], all_cpus)
+                parse_batch(options.batch), options.cpu_time, all_cpus[-threads:], all_cpus,
+                own_metric=options.metric)
 
 
 def is_wanted(task: Task, name: str) -> bool:
@@ -141,6 +116,14 @@ def make_peers(task: Task, faiss: FaissEngine) -> list[PeerEngine]:
     return [faiss if x == "faiss" else PeerEngine(task, x) for x in here]
 
 
+def time_left(seconds: float, done: int, total: int) -> str:
+    """What is said of the series to come, from those that are done."""
+    if done == 0:
+        return ""
+    left = seconds / done * (total - done)
+    return f", some {left:.0f} s left" if left < 90 else f", some {left / 60:.0f} min left"
+
+
 def measure(task: Task, peers: list[PeerEngine], bitsweep: bitsweep_engine.BitsweepEngine,
             more: list[str]) -> list[Row]:
     """All series, those of all engines in turn as far as their numbers allow."""
@@ -151,9 +134,13 @@ def measure(task: Task, peers: list[PeerEngine], bitsweep: bitsweep_engine.Bitsw
               for engine, listed in queues]
     wanted.append([(bitsweep, x) for x in ours if is_wanted(task, f"bitsweep {x.name}")])
     rows: list[Row] = []
+    total, done, start = sum(map(len, wanted)), 0, time.perf_counter()
     for turn in itertools.zip_longest(*wanted):
         for engine, series in filter(None, turn):
+            say(f"== series {done + 1} of {total}: {engine.name} {series.name}"
+                f"{time_left(time.perf_counter() - start, done, total)}")
             found = engine.measure(series)
+            done += 1
             show(found)
             rows += found
     order = [*PEERS, "bitsweep"]

@@ -70,6 +70,7 @@ class Task:
     cpus: list[int] = field(default_factory=list)  # those that searches run on
     all_cpus: list[int] = field(default_factory=list)  # those that building runs on
     truth: tuple[np.ndarray, np.ndarray] | None = None  # ids of the file, and values
+    own_metric: str = "l2"  # bitsweep's: cosine where peers have ip of rows of unit length
 
     @property
     def num_rows(self) -> int:

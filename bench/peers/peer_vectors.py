@@ -34,11 +34,37 @@ def parse_rows(text: str, rows: int) -> tuple[int, int]:
     return begin, end
 
 
+def open_npy(path: str) -> np.ndarray:
+    """The same of a .npy file, which bitsweep must be able to read, too."""
+    rows = np.load(path, mmap_mode="r")
+    if rows.ndim != 2 or rows.dtype not in TYPES.values() or not rows.flags.c_contiguous:
+        raise ValueError(f"{path}: {rows.ndim} axes of {rows.dtype}: rows of float32, uint8 or int8 "
+                         "are needed; bitsweep convert makes them")
+    return rows
+
+
+def write_unit(vectors: np.ndarray, path: Path) -> str:
+    """Rows of unit length as float32 in a .fbin; returns its name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "wb") as file:
+        np.array(vectors.shape, "<u4").tofile(file)
+        for first in range(0, len(vectors), 65536):
+            rows = np.asarray(vectors[first:first + 65536], np.float64)
+            norms = np.linalg.norm(rows, axis=1, keepdims=True)
+            if not norms.all():
+                row = first + int(np.argmin(norms))
+                raise ValueError(f"row {row} is zero, which has no direction for --metric cosine")
+            (rows / norms).astype("<f4").tofile(file)
+    return str(path)
+
+
 def open_vectors(path: str) -> np.ndarray:
     """A file's rows, mapped: [rows][dims] of the file's own type."""
     suffix = Path(path).suffix
+    if suffix == ".npy":
+        return open_npy(path)
     if suffix not in TYPES:
-        raise ValueError(f"{path}: neither .u8bin, .i8bin nor .fbin")
+        raise ValueError(f"{path}: neither .u8bin, .i8bin, .fbin nor .npy")
     dtype = np.dtype(TYPES[suffix])
     size = Path(path).stat().st_size
     for header in (np.uint32, np.uint64):

@@ -19,7 +19,6 @@ check() {
     [[ -x $bitsweep ]] || fail "$bitsweep is missing; deploy/build.sh builds it"
     command -v gnuplot >/dev/null || fail "gnuplot is missing; deploy/install.sh installs it"
     command -v taskset >/dev/null || fail "taskset is missing: apt-get install util-linux"
-    command -v "$python" >/dev/null || fail "python3 is missing: apt-get install python3-venv"
 }
 
 wanted() {
@@ -41,6 +40,12 @@ make_venv() {
     wanted >"$venv/installed.txt" # last: what is half made is made again
 }
 
+# --help, and what is wrong, before anything is installed.
+command -v "$python" >/dev/null || fail "python3 is missing: apt-get install python3-venv"
+"$python" -B "$here/peer_options.py" "$@"
+for word; do
+    [[ $word != -h && $word != --help ]] || exit 0
+done
 check
 if ! cmp -s <(wanted) "$venv/installed.txt"; then
     echo "run_peers.sh: installing FAISS, hnswlib, SVS and ScaNN in $venv" >&2

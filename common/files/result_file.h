@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result and ground-truth files in big-ann's layout.
+// Result and ground-truth files in big-ann's layout, or of NumPy, where the name ends in .npz
+// (npz_file.h).
 //
 // uint32 num_queries, uint32 k, then ids [num_queries][k] (int32), then values [num_queries][k]
 // (float32). The 16-byte form has uint64 num_queries, uint64 k and int64 ids; it is written when
@@ -79,9 +80,9 @@ struct bsw_results {
     float *values;
 };
 
-// Parses from memory: big-ann's layout, or .ivecs or .ibin by the name's ending. Every size is
-// checked before anything is allocated. bsw_results_deinit frees. An id below -1 or a NaN value is
-// BSW_ERROR_BAD_DATA naming query and place.
+// Parses from memory: big-ann's layout, or .npz, .ivecs or .ibin by the name's ending. Every size
+// is checked before anything is allocated. bsw_results_deinit frees. An id below -1 or a NaN value
+// is BSW_ERROR_BAD_DATA naming query and place.
 enum bsw_status bsw_results_parse(const char *name, const void *data, size_t bytes,
                                   struct bsw_results *out, struct bsw_error *err);
 // Reads a file; also FILE.hdf5 (its dataset neighbors, or the one named behind a colon), and

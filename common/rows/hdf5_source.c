@@ -27,6 +27,13 @@ enum bsw_status bsw_hdf5_ids_read(const char *name, const char *file, const char
     return fail_without(name, err);
 }
 
+enum bsw_status bsw_hdf5_names_read(const char *file, char out[BSW_HDF5_NAMES_BYTES],
+                                    struct bsw_error *err)
+{
+    *out = '\0';
+    return fail_without(file, err);
+}
+
 enum bsw_status bsw_hdf5_distance_read(const char *name, const char *file,
                                        char out[BSW_DISTANCE_BYTES], struct bsw_error *err)
 {
@@ -84,17 +91,18 @@ static enum bsw_status fail_in_library(const char *name, const char *what, struc
 }
 
 struct name_list {
-    char text[200];
-    size_t length;
+    char *text;
+    size_t capacity, length;
+    const char *between;
 };
 
 static herr_t add_name(hid_t group, const char *name, const H5L_info_t *link, void *context)
 {
     struct name_list *list = context;
     (void)group, (void)link;
-    int written = snprintf(list->text + list->length, sizeof list->text - list->length, "%s%s",
-                           list->length > 0 ? ", " : "", name);
-    if (written < 0 || (size_t)written >= sizeof list->text - list->length) {
+    int written = snprintf(list->text + list->length, list->capacity - list->length, "%s%s",
+                           list->length > 0 ? list->between : "", name);
+    if (written < 0 || (size_t)written >= list->capacity - list->length) {
         list->text[list->length] = '\0';
         return 1;
     }
@@ -105,7 +113,8 @@ static herr_t add_name(hid_t group, const char *name, const H5L_info_t *link, vo
 static enum bsw_status fail_absent(const struct set *set, const char *dataset,
                                    struct bsw_error *err)
 {
-    struct name_list list = {.text = ""};
+    char text[200] = "";
+    struct name_list list = {text, sizeof text, 0, ", "};
     H5Literate(set->file, H5_INDEX_NAME, H5_ITER_INC, NULL, add_name, &list);
     return bsw_fail(err, BSW_ERROR_USAGE, "%s: no dataset '%s'; the file has: %s", set->name,
                     dataset, list.length > 0 ? list.text : "nothing");
@@ -364,6 +373,20 @@ enum bsw_status bsw_hdf5_ids_read(const char *name, const char *file, const char
 }
 
 // ---- what a file says of itself ----
+
+enum bsw_status bsw_hdf5_names_read(const char *file, char out[BSW_HDF5_NAMES_BYTES],
+                                    struct bsw_error *err)
+{
+    struct set set;
+    struct name_list list = {out, BSW_HDF5_NAMES_BYTES, 0, "\n"};
+    *out = '\0';
+    lock_library();
+    enum bsw_status status = open_named(file, file, &set, err);
+    if (status == BSW_OK) H5Literate(set.file, H5_INDEX_NAME, H5_ITER_INC, NULL, add_name, &list);
+    close_all(&set);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
 
 static void copy_word(const char *text, size_t bytes, char out[BSW_DISTANCE_BYTES])
 {

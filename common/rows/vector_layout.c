@@ -76,15 +76,15 @@ static enum bsw_status check_dims(const struct head *head, uint64_t dims)
 
 // The layout of rows without gaps, once shape and size of the file are found to agree.
 static enum bsw_status set_dense(const struct head *head, enum bsw_vector_type type,
-                                 uint64_t num_rows, uint64_t dims, uint64_t first_byte,
-                                 struct bsw_vector_layout *out)
+                                 size_t number_bytes, uint64_t num_rows, uint64_t dims,
+                                 uint64_t first_byte, struct bsw_vector_layout *out)
 {
     uint64_t total;
     BSW_TRY(check_dims(head, dims));
     if (num_rows == 0) {
         return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: the header says 0 rows", head->name);
     }
-    if (!total_bytes(num_rows, dims, type_facts[type].bytes, first_byte, &total)) {
+    if (!total_bytes(num_rows, dims, number_bytes, first_byte, &total)) {
         return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
                         "%s: the header says %llu x %llu, more than a file can hold", head->name,
                         (unsigned long long)num_rows, (unsigned long long)dims);
@@ -99,7 +99,7 @@ static enum bsw_status set_dense(const struct head *head, enum bsw_vector_type t
                                       .dims = (uint32_t)dims,
                                       .num_rows = num_rows,
                                       .first_byte = first_byte,
-                                      .stride_bytes = dims * type_facts[type].bytes};
+                                      .stride_bytes = dims * number_bytes};
     return BSW_OK;
 }
 
@@ -149,9 +149,11 @@ static enum bsw_status parse_bin(const struct head *head, enum bsw_vector_type t
     if (!is_wide && head->bytes >= 16 && !fits(head, type, num_rows, dims, 8)) {
         is_wide = fits(head, type, read_u64(head->data), read_u64(head->data + 8), 16);
     }
-    if (!is_wide) return set_dense(head, type, num_rows, dims, 8, out);
+    size_t number_bytes = type_facts[type].bytes;
+    if (!is_wide) return set_dense(head, type, number_bytes, num_rows, dims, 8, out);
     if (head->bytes < 16) return fail_short(head, 16);
-    return set_dense(head, type, read_u64(head->data), read_u64(head->data + 8), 16, out);
+    return set_dense(head, type, number_bytes, read_u64(head->data), read_u64(head->data + 8), 16,
+                     out);
 }
 
 // The header of .npy is a Python dict literal; only what NumPy itself writes for plain arrays is
@@ -264,8 +266,8 @@ int bsw_npy_is_type(const struct bsw_npy_header *header, const char *name)
 static const char *npy_type_name(const struct bsw_npy_header *header)
 {
     static const char *const names[][2] = {
-        {"f8", " (float64)"}, {"i2", " (int16)"},  {"i4", " (int32)"},  {"i8", " (int64)"},
-        {"u2", " (uint16)"},  {"u4", " (uint32)"}, {"u8", " (uint64)"}, {"b1", " (bool)"}};
+        {"i2", " (int16)"},  {"i4", " (int32)"},  {"i8", " (int64)"}, {"u2", " (uint16)"},
+        {"u4", " (uint32)"}, {"u8", " (uint64)"}, {"b1", " (bool)"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (bsw_npy_is_type(header, names[i][0])) return names[i][1];
     }
@@ -281,7 +283,8 @@ static enum bsw_status npy_type(const struct head *head, const struct bsw_npy_he
     } known[] = {{"f4", BSW_VECTOR_FLOAT32},
                  {"f2", BSW_VECTOR_FLOAT16},
                  {"u1", BSW_VECTOR_UINT8},
-                 {"i1", BSW_VECTOR_INT8}};
+                 {"i1", BSW_VECTOR_INT8},
+                 {"f8", BSW_VECTOR_FLOAT32}}; // read as that
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (!bsw_npy_is_type(header, known[i].name)) continue;
         *out = known[i].type;
@@ -304,12 +307,13 @@ static enum bsw_status npy_shape(const struct head *head, const struct bsw_npy_h
         return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: %zu axes, must be 1 or 2", head->name,
                         header->num_axes);
     }
-    if (header->is_fortran && header->num_axes == 2) {
-        return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
-                        "%s: Fortran order: rows must lie one after another (C order)", head->name);
-    }
     uint64_t num_rows = header->num_axes == 2 ? header->shape[0] : 1;
-    return set_dense(head, type, num_rows, header->shape[header->num_axes - 1], first_byte, out);
+    int is_double = bsw_npy_is_type(header, "f8");
+    BSW_TRY(set_dense(head, type, is_double ? sizeof(double) : type_facts[type].bytes, num_rows,
+                      header->shape[header->num_axes - 1], first_byte, out));
+    out->is_double = is_double;
+    out->is_fortran = header->is_fortran && header->num_axes == 2;
+    return BSW_OK;
 }
 
 static enum bsw_status parse_npy_head(const struct head *head, struct bsw_npy_header *header)
@@ -362,6 +366,25 @@ enum bsw_status bsw_npy_header_parse(const char *name, const void *head, size_t 
     return parse_npy_head(&parts, out);
 }
 
+int bsw_npy_array_find(const void *data, size_t bytes, const char *const *types,
+                       struct bsw_npy_array *out)
+{
+    const struct head head = {"", data, bytes, bytes, NULL};
+    struct bsw_npy_header header;
+    uint64_t total = 0;
+    if (parse_npy_head(&head, &header) != BSW_OK) return 0;
+    out->first_byte = header.first_byte;
+    if (header.num_axes != 2 || header.is_fortran) return 0;
+    memcpy(out->shape, header.shape, sizeof out->shape);
+    for (out->type = 0; types[out->type]; out->type++) {
+        if (bsw_npy_is_type(&header, types[out->type])) break;
+    }
+    return types[out->type] && out->shape[0] > 0 && out->shape[1] > 0 &&
+           total_bytes(out->shape[0], out->shape[1], (size_t)(types[out->type][1] - '0'),
+                       out->first_byte, &total) &&
+           total == bytes;
+}
+
 enum bsw_status bsw_npy_integers_parse(const char *name, const void *data, size_t bytes,
                                        struct bsw_npy_integers *out, struct bsw_error *err)
 {
@@ -396,6 +419,24 @@ static enum bsw_status (*const parsers[BSW_NUM_FORMS])(const struct head *head,
 enum bsw_status bsw_vector_layout_parse(const char *name, const void *head, size_t head_bytes,
                                         uint64_t file_bytes, struct bsw_vector_layout *out,
                                         struct bsw_error *err)
+{
+    BSW_TRY(bsw_vector_layout_parse_any(name, head, head_bytes, file_bytes, out, err));
+    if (out->is_double)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                        "%s: numbers are of type float64; `bitsweep convert --type float32`, or "
+                        "numpy.save(FILE, rows.astype('<f4')), makes a file that can be used",
+                        name);
+    if (out->is_fortran)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                        "%s: is in Fortran order, column after column; `bitsweep convert` makes a "
+                        "file of row after row",
+                        name);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_vector_layout_parse_any(const char *name, const void *head, size_t head_bytes,
+                                            uint64_t file_bytes, struct bsw_vector_layout *out,
+                                            struct bsw_error *err)
 {
     const struct bsw_vector_format *format = bsw_vector_format_of(name);
     if (!format)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/rows/vectors.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,7 +69,7 @@ static enum bsw_status open_text(bsw_vectors *vectors, struct bsw_error *err)
     return BSW_OK;
 }
 
-static enum bsw_status read_layout(const char *source, struct bsw_vector_file *file,
+static enum bsw_status read_layout(const char *source, int is_any, struct bsw_vector_file *file,
                                    struct bsw_error *err)
 {
     unsigned char *head;
@@ -78,7 +79,8 @@ static enum bsw_status read_layout(const char *source, struct bsw_vector_file *f
         file->bytes < BSW_VECTOR_HEAD_BYTES ? (size_t)file->bytes : BSW_VECTOR_HEAD_BYTES;
     enum bsw_status status = bsw_file_read_at(file->fd, source, 0, head, head_bytes, err);
     if (status == BSW_OK) {
-        status = bsw_vector_layout_parse(source, head, head_bytes, file->bytes, &file->layout, err);
+        status = (is_any ? bsw_vector_layout_parse_any : bsw_vector_layout_parse)(
+            source, head, head_bytes, file->bytes, &file->layout, err);
     }
     bsw_free(&head);
     if (status == BSW_OK && file->layout.type == BSW_VECTOR_INT32) {
@@ -89,14 +91,20 @@ static enum bsw_status read_layout(const char *source, struct bsw_vector_file *f
     return status;
 }
 
-enum bsw_status bsw_vector_file_open(const char *source, const char *dataset,
-                                     struct bsw_vector_file *out, struct bsw_error *err)
+static enum bsw_status open_file(const char *source, const char *dataset, int is_any,
+                                 struct bsw_vector_file *out, struct bsw_error *err)
 {
     struct bsw_hdf5_name hdf5;
     *out = (struct bsw_vector_file){.fd = -1};
-    if (!bsw_hdf5_name_parse(source, dataset, &hdf5)) return read_layout(source, out, err);
+    if (!bsw_hdf5_name_parse(source, dataset, &hdf5)) return read_layout(source, is_any, out, err);
     BSW_TRY(bsw_file_open_read(hdf5.file, &out->fd, &out->bytes, err));
     return bsw_hdf5_layout_read(source, hdf5.file, hdf5.dataset, out->bytes, &out->layout, err);
+}
+
+enum bsw_status bsw_vector_file_open(const char *source, const char *dataset,
+                                     struct bsw_vector_file *out, struct bsw_error *err)
+{
+    return open_file(source, dataset, 0, out, err);
 }
 
 void bsw_vector_file_close(struct bsw_vector_file *file)
@@ -109,10 +117,12 @@ struct role {
     const char *dataset;     // of an HDF5 file whose name says none
     const char *rows_option; // by which the user picks a part of it
     int is_query;            // which side of a model makes a row of a text
+    int is_any;              // what can be read at all
 };
 
-static const struct role base_role = {BSW_HDF5_BASE, "--rows", 0},
-                         queries_role = {BSW_HDF5_QUERIES, "--query-rows", 1};
+static const struct role base_role = {BSW_HDF5_BASE, "--rows", 0, 0},
+                         queries_role = {BSW_HDF5_QUERIES, "--query-rows", 1, 0},
+                         any_role = {BSW_HDF5_BASE, "--rows", 0, 1};
 
 static enum bsw_status set_range(bsw_vectors *vectors, const struct role *role,
                                  struct bsw_row_range range, struct bsw_error *err)
@@ -151,7 +161,7 @@ static enum bsw_status open_source(const char *source, const struct role *role,
     else if (bsw_name_is_text(source))
         status = open_text(vectors, err);
     else
-        status = bsw_vector_file_open(vectors->name, role->dataset, &vectors->file, err);
+        status = open_file(vectors->name, role->dataset, role->is_any, &vectors->file, err);
     if (status != BSW_OK) goto fail;
     BSW_TRY_GOTO(set_range(vectors, role, range, err), fail);
     *out = vectors;
@@ -165,6 +175,12 @@ enum bsw_status bsw_vectors_open(const char *source, struct bsw_row_range range,
                                  struct bsw_error *err)
 {
     return open_source(source, &base_role, range, out, err);
+}
+
+enum bsw_status bsw_vectors_open_any(const char *source, struct bsw_row_range range,
+                                     bsw_vectors **out, struct bsw_error *err)
+{
+    return open_source(source, &any_role, range, out, err);
 }
 
 enum bsw_status bsw_queries_open(const char *source, struct bsw_row_range range, bsw_vectors **out,
@@ -190,6 +206,11 @@ const char *bsw_vectors_name(const bsw_vectors *vectors)
 enum bsw_vector_type bsw_vectors_type(const bsw_vectors *vectors)
 {
     return vectors->file.layout.type;
+}
+
+int bsw_vectors_is_double(const bsw_vectors *vectors)
+{
+    return vectors->file.layout.is_double;
 }
 
 uint32_t bsw_vectors_dims(const bsw_vectors *vectors)
@@ -282,6 +303,65 @@ static enum bsw_status read_vecs(const bsw_vectors *vectors, uint64_t first_row,
     return status;
 }
 
+// Numbers of a file that lie side by side, on their way to rows.
+struct strip {
+    unsigned char *numbers; // float64, or of the type
+    size_t count;
+    uint64_t first_row;
+    size_t first_dim, dims; // of the rows that the strip goes through; 1: down a column
+};
+
+// Puts them `step_bytes` apart.
+static enum bsw_status put_strip(const bsw_vectors *vectors, const struct strip *strip,
+                                 unsigned char *out, size_t step_bytes, struct bsw_error *err)
+{
+    const struct bsw_vector_layout *layout = &vectors->file.layout;
+    size_t bytes = bsw_vector_type_bytes(layout->type);
+    for (size_t i = 0; i < strip->count; i++, out += step_bytes) {
+        double wide;
+        if (!layout->is_double) {
+            memcpy(out, strip->numbers + i * bytes, bytes);
+            continue;
+        }
+        memcpy(&wide, strip->numbers + i * sizeof wide, sizeof wide);
+        float single = (float)wide;
+        if (isinf(single) && !isinf(wide))
+            return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                            "%s: row %llu: number %zu is %.9g, which float32 has not",
+                            vectors->name, (unsigned long long)(strip->first_row + i / strip->dims),
+                            strip->first_dim + i % strip->dims, wide);
+        memcpy(out, &single, sizeof single);
+    }
+    return BSW_OK;
+}
+
+// One strip has all rows of float64 in C order; in Fortran order each dimension has its own.
+static enum bsw_status read_any(const bsw_vectors *vectors, uint64_t first_row, size_t num_rows,
+                                unsigned char *out, struct bsw_error *err)
+{
+    const struct bsw_vector_layout *layout = &vectors->file.layout;
+    size_t dims = layout->dims, bytes = bsw_vector_type_bytes(layout->type);
+    size_t file_bytes = (size_t)layout->stride_bytes / dims; // of a number there
+    size_t num_strips = layout->is_fortran ? dims : 1;
+    struct strip strip = {.count = num_rows * dims / num_strips,
+                          .first_row = first_row,
+                          .dims = layout->is_fortran ? 1 : dims};
+    BSW_TRY(bsw_allocate(&strip.numbers, strip.count, file_bytes, "block of vectors", err));
+    enum bsw_status status = BSW_OK;
+    for (; strip.first_dim < num_strips && status == BSW_OK; strip.first_dim++) {
+        uint64_t place =
+            layout->is_fortran ? strip.first_dim * layout->num_rows + first_row : first_row * dims;
+        status = bsw_file_read_at(vectors->file.fd, vectors->name,
+                                  layout->first_byte + place * file_bytes, strip.numbers,
+                                  strip.count * file_bytes, err);
+        if (status == BSW_OK)
+            status = put_strip(vectors, &strip, out + strip.first_dim * bytes,
+                               layout->is_fortran ? dims * bytes : bytes, err);
+    }
+    bsw_free(&strip.numbers);
+    return status;
+}
+
 static enum bsw_status read_memory(const bsw_vectors *vectors, uint64_t first_row, size_t num_rows,
                                    void *out, struct bsw_error *err)
 {
@@ -313,6 +393,8 @@ enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row,
         bsw_synth_rows(&vectors->synth, first_row, num_rows, out);
         return BSW_OK;
     }
+    if (layout->is_double || layout->is_fortran)
+        return read_any(vectors, first_row, num_rows, out, err);
     if (layout->is_vecs) return read_vecs(vectors, first_row, num_rows, out, err);
     return bsw_file_read_at(vectors->file.fd, vectors->name,
                             layout->first_byte + first_row * layout->stride_bytes, out,

@@ -5,7 +5,8 @@
 // Kinds, told apart by the name's ending: .fvecs .bvecs (TEXMEX: int32 dims before each row), .fbin
 // .u8bin .i8bin (big-ann: uint32 count, uint32 dims; or the 16-byte form uint64 count, uint64
 // dims), .npy (1 or 2 axes, f4 f2 u1 i1, C order, little endian; one axis of n numbers is one row
-// of n dims), .hdf5 .h5 with :DATASET behind it (ann-benchmarks), and
+// of n dims; convert reads f8 and Fortran order, too), .hdf5 .h5 with :DATASET behind it
+// (ann-benchmarks), and
 // synth:count=N,dims=D[,seed=S][,clusters=C][,type=float32|uint8][,spectrum=X] made by synth.h, and
 // memory:WORD, rows that a caller has lent. Lines of .txt and columns of .tsv, :COLUMN behind it,
 // are rows of float32 where a model that makes them is lent (text_lines.h).
@@ -41,6 +42,9 @@ struct bsw_vector_layout {
     uint64_t first_byte;   // of row 0's numbers
     uint64_t stride_bytes; // from row to row
     int is_vecs;           // an int32 with dims stands before each row and must be checked
+    // .npy files that convert alone reads. Then the stride is a row's bytes all the same.
+    int is_double;  // float64, which becomes float32, the type
+    int is_fortran; // column after column
 };
 
 // Parses a header from memory; the file has file_bytes in all. `head` is its first head_bytes (at
@@ -51,6 +55,19 @@ struct bsw_vector_layout {
 enum bsw_status bsw_vector_layout_parse(const char *name, const void *head, size_t head_bytes,
                                         uint64_t file_bytes, struct bsw_vector_layout *out,
                                         struct bsw_error *err);
+// The same, but also .npy files of float64 and in Fortran order.
+enum bsw_status bsw_vector_layout_parse_any(const char *name, const void *head, size_t head_bytes,
+                                            uint64_t file_bytes, struct bsw_vector_layout *out,
+                                            struct bsw_error *err);
+
+// A .npy file in memory that is a matrix in C order, of numbers of one of `types`, "i4", "f4", up
+// to NULL. 0: it is not.
+struct bsw_npy_array {
+    unsigned type; // which of them
+    uint64_t shape[2], first_byte;
+};
+int bsw_npy_array_find(const void *data, size_t bytes, const char *const *types,
+                       struct bsw_npy_array *out);
 
 // What a .npy file says of itself, of one axis or more and any type; not whether its size agrees.
 struct bsw_npy_header {
@@ -108,6 +125,10 @@ enum bsw_status bsw_vectors_open(const char *source, struct bsw_row_range range,
                                  struct bsw_error *err);
 enum bsw_status bsw_queries_open(const char *source, struct bsw_row_range range, bsw_vectors **out,
                                  struct bsw_error *err);
+// As bsw_vectors_open, but also .npy files of float64, each read as the nearest float32, and in
+// Fortran order, of which reading a block takes a look at every column.
+enum bsw_status bsw_vectors_open_any(const char *source, struct bsw_row_range range,
+                                     bsw_vectors **out, struct bsw_error *err);
 void bsw_vectors_close(bsw_vectors **vectors);
 
 // From now on the first row of the range has this id, and the others follow; before anybody reads.
@@ -117,6 +138,7 @@ uint64_t bsw_vectors_shift(const bsw_vectors *vectors);
 
 const char *bsw_vectors_name(const bsw_vectors *vectors);          // as given
 enum bsw_vector_type bsw_vectors_type(const bsw_vectors *vectors); // never INT32
+int bsw_vectors_is_double(const bsw_vectors *vectors); // numbers of its file are float64
 uint32_t bsw_vectors_dims(const bsw_vectors *vectors);
 uint64_t bsw_vectors_first_row(const bsw_vectors *vectors);   // id of the first row of the range
 uint64_t bsw_vectors_num_rows(const bsw_vectors *vectors);    // rows in the range
@@ -135,7 +157,7 @@ enum bsw_status bsw_vectors_distance(const bsw_vectors *vectors, char out[BSW_DI
 // Reads rows [first_row, first_row + num_rows), ids inside the range, as
 // dense numbers [num_rows][dims] of the source's own type into out, which the caller owns. Blocks
 // on the file. A dims word of a .vecs row that differs from the first is BSW_ERROR_BAD_DATA naming
-// the row. Costs one copy; synth: generates.
+// the row, as is a float64 beyond float32. Costs one copy; synth: generates.
 enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row, size_t num_rows,
                                  void *out, struct bsw_error *err);
 
@@ -267,6 +289,11 @@ enum bsw_status bsw_hdf5_layout_read(const char *name, const char *file, const c
 enum bsw_status bsw_hdf5_ids_read(const char *name, const char *file, const char *dataset, int fd,
                                   uint64_t file_bytes, uint64_t *num_rows, uint64_t *num_columns,
                                   int64_t **ids, struct bsw_error *err);
+
+// Names of what the file has at its top, a line each, as many as fit.
+#define BSW_HDF5_NAMES_BYTES 2048
+enum bsw_status bsw_hdf5_names_read(const char *file, char out[BSW_HDF5_NAMES_BYTES],
+                                    struct bsw_error *err);
 
 // The file's attribute `distance`, as bsw_vectors_distance has it.
 enum bsw_status bsw_hdf5_distance_read(const char *name, const char *file,

@@ -22,15 +22,16 @@ static const struct bsw_option option_rows[] = {
     OPTION("in", files.in, .value_name = "FILE", .is_required = 1,
            .help = "vectors, a ground truth or a result; FILE.hdf5:DATASET too [train]"),
     OPTION("out", files.out, .value_name = "FILE", .is_required = 1,
-           .help =
-               "vectors: " BSW_WRITTEN_ENDINGS " .npy; neighbours: .ivecs, .ibin, "
-               "X.neighbors.ibin (values to X.distances.fbin), all other names big-ann's layout"),
+           .help = "vectors: " BSW_WRITTEN_ENDINGS " .npy; neighbours: .ivecs, .ibin, "
+                   "X.neighbors.ibin (values to X.distances.fbin), .npz, all other names big-ann's "
+                   "layout"),
     OPTION("model", model, .value_name = "FILE", .help = BSW_TEXT_MODEL_HELP),
     OPTION("rows", files.rows, .value_name = "A:B", .help = "only these rows"),
     OPTION("as-queries", files.has_queries,
            .help = "what is read are queries: the other side of --model; of HDF5 [test]"),
     OPTION("type", files.type, .choices = "auto|float32|float16|uint8|int8", .default_text = "auto",
-           .help = "numbers of a .npy file; auto: those of the input"),
+           .help = "numbers of a .npy file; auto: those of the input; float32: also where that has "
+                   "float64"),
     OPTION("force", files.force, .help = "replace an existing file"),
     BSW_OPTION_GROUP(struct convert_options, common, bsw_common_option_group),
 };

@@ -215,5 +215,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return BSW_OK;
 }
 
-const struct bsw_command bsw_command_encode = BSW_COMMAND(
-    "encode", "make an index of codes from a vector file", struct encode_options, BSW_ALL_RANKS);
+const struct bsw_command bsw_command_encode = BSW_COMMAND_OFTEN(
+    "encode", "make an index of codes from a vector file", struct encode_options, BSW_ALL_RANKS,
+    "codec|bits|metric|subspaces|lists|calibrate|shards|"
+    "device|rows|copy-vectors|force|resume|threads|json|quiet");

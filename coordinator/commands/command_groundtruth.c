@@ -19,7 +19,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("queries", settings.queries, .value_name = "FILE", .is_required = 1,
            .help = "query vectors"),
     OPTION("out", settings.out, .value_name = "FILE", .is_required = 1,
-           .help = "ground truth (big-ann's layout)"),
+           .help = "ground truth (big-ann's layout, or .npz for NumPy)"),
     OPTION("model", model, .value_name = "FILE", .help = BSW_TEXT_MODEL_HELP),
     OPTION("metric", settings.metric, .choices = BSW_METRIC_NAMES, .help = BSW_METRIC_HELP),
     OPTION("k", settings.k, .value_name = "K", .default_text = "10", .min = 1,
@@ -106,6 +106,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return status;
 }
 
-const struct bsw_command bsw_command_groundtruth =
-    BSW_COMMAND("groundtruth", "exact nearest neighbours of queries", struct groundtruth_options,
-                BSW_ALL_RANKS);
+const struct bsw_command bsw_command_groundtruth = BSW_COMMAND_OFTEN(
+    "groundtruth", "exact nearest neighbours of queries", struct groundtruth_options, BSW_ALL_RANKS,
+    "metric|k|rows|query-rows|exclude-self|"
+    "device|force|resume|threads|json|quiet");

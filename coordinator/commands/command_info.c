@@ -31,8 +31,9 @@ struct info_options {
 
 static const struct bsw_option option_rows[] = {
     OPTION("path", path, .value_name = "PATH", .is_required = 1, .may_stand_alone = 1,
-           .help = "index folder, vector file, model (.rbe), result file or synth:...; the name "
-                   "may stand alone"),
+           .help =
+               "index folder, vector file, model (.rbe), result file or synth:...; of FILE.hdf5 "
+               "all its datasets; the name may stand alone"),
     OPTION("device-memory", device_memory, .value_name = "BYTES", .default_text = "0", .max = 1e15,
            .help = "index: what each rank of a search with the options below takes of a GPU, if "
                    "so much is free for it"),
@@ -250,22 +251,11 @@ static enum bsw_status tell_model(struct bsw_facts *facts, const char *path, str
     return BSW_OK;
 }
 
-// What has no known ending is taken for a result, and may be vectors all the same.
-static enum bsw_status doubt_results(const char *path, struct bsw_error *err)
-{
-    const struct bsw_error why = *err;
-    if (bsw_name_is_ids(path) || bsw_name_ends_with(path, ".json")) return BSW_ERROR_BAD_DATA;
-    return bsw_fail(err, BSW_ERROR_BAD_DATA,
-                    "%.160s: no result; names of vectors end in " BSW_VECTOR_ENDINGS, why.message);
-}
-
 static enum bsw_status tell_results(struct bsw_facts *facts, const char *path,
                                     struct bsw_error *err)
 {
     struct bsw_results results;
-    enum bsw_status status = bsw_results_read(path, &results, err);
-    if (status == BSW_ERROR_BAD_DATA) return doubt_results(path, err);
-    BSW_TRY(status);
+    BSW_TRY(bsw_results_read(path, &results, err));
     bsw_fact_text(facts, "kind", "results", NULL);
     bsw_facts_say(facts, "%s: ", path);
     bsw_fact_integer(facts, "queries", results.num_queries, "%d queries");
@@ -276,14 +266,47 @@ static enum bsw_status tell_results(struct bsw_facts *facts, const char *path,
     return BSW_OK;
 }
 
+// One that is neither vectors nor neighbours is said to be so, and is no fault of the file.
+static enum bsw_status tell_dataset(struct bsw_facts *facts, const char *file, const char *name,
+                                    struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    struct bsw_error why = {0};
+    BSW_TRY(bsw_path_format(path, err, "%s:%s", file, name));
+    bsw_facts_open_object(facts, NULL);
+    bsw_fact_text(facts, "name", name, NULL);
+    enum bsw_status status =
+        (bsw_name_is_vectors(path) ? tell_vectors : tell_results)(facts, path, &why);
+    if (status != BSW_OK) bsw_fact_text(facts, "refused", why.message, "%s\n");
+    bsw_facts_close(facts);
+    return BSW_OK;
+}
+
+static enum bsw_status tell_hdf5(struct bsw_facts *facts, const char *file, struct bsw_error *err)
+{
+    char names[BSW_HDF5_NAMES_BYTES], name[BSW_HDF5_NAMES_BYTES];
+    BSW_TRY(bsw_hdf5_names_read(file, names, err));
+    bsw_fact_text(facts, "kind", "hdf5", NULL);
+    bsw_facts_open_list(facts, "datasets");
+    enum bsw_status status = BSW_OK;
+    for (const char *at = *names ? names : NULL;
+         status == BSW_OK && bsw_word_take(&at, '\n', name, sizeof name);)
+        status = tell_dataset(facts, file, name, err);
+    bsw_facts_close(facts);
+    return status;
+}
+
 static enum bsw_status tell(struct bsw_facts *facts, const struct info_options *o,
                             struct bsw_error *err)
 {
+    struct bsw_hdf5_name hdf5;
     const char *slash = strrchr(o->path, '/'), *name = slash ? slash + 1 : o->path;
     int is_index = !bsw_name_is_vectors(o->path) && bsw_path_is_folder(o->path);
     if (is_index) return tell_index(facts, o, err);
     if (o->device_memory > 0 || o->gpu_memory > 0)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s is no index", memory_option(o), o->path);
+    if (bsw_hdf5_name_parse(o->path, "", &hdf5) && *hdf5.dataset == '\0')
+        return tell_hdf5(facts, hdf5.file, err);
     if (bsw_name_is_vectors(o->path)) return tell_vectors(facts, o->path, err);
     if (bsw_name_ends_with(o->path, ".rbe")) return tell_model(facts, o->path, err);
     if (bsw_index_folder_makes(name))
@@ -307,5 +330,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
 }
 
 const struct bsw_command bsw_command_info =
-    BSW_COMMAND("info", "what is in an index, a model, a vector file or a result file",
-                struct info_options, BSW_RANK_0);
+    BSW_COMMAND_OFTEN("info", "what is in an index, a model, a vector file or a result file",
+                      struct info_options, BSW_RANK_0,
+                      "device-memory|gpu-memory|"
+                      "ranks|json");

@@ -54,7 +54,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("lists", index.lists, .value_name = "N|auto", .default_text = "0", .max = 1e18,
            .word = "auto", .word_count = BSW_LISTS_AUTO,
            .help = "lists of the index: their bytes, and what it takes to make them"),
-    OPTION("vectors", index.vectors, .choices = "float32|float16|uint8|none",
+    OPTION("vectors", index.vectors, .choices = "float32|float16|uint8|int8|none",
            .default_text = "float32", .help = "raw vectors to refine with, on disk"),
     OPTION("ranks", ranks, .value_name = "N", .default_text = "1",
            .help = "ranks of a search, up to 4096; 1,2,8 or 1:1024 (doubled): a line for each, "
@@ -201,5 +201,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
 }
 
 const struct bsw_command bsw_command_plan =
-    BSW_COMMAND("plan", "memory, bytes, misses and seconds before an index is made",
-                struct plan_options, BSW_RANK_0);
+    BSW_COMMAND_OFTEN("plan", "memory, bytes, misses and seconds before an index is made",
+                      struct plan_options, BSW_RANK_0,
+                      "codec|bits|subspaces|lists|vectors|ranks|shards|"
+                      "k|batch|oversample|rates|device|rank-threads|memory|json");

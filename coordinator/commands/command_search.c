@@ -269,7 +269,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("queries", run.queries, .value_name = "FILE",
            .help = "query vectors, or of an index of texts FILE.txt, FILE.tsv:COLUMN"),
     OPTION("out", result.path, .value_name = "FILE",
-           .help = "result file (big-ann's layout); FILE.json too"),
+           .help = "result file (big-ann's layout, or .npz for NumPy); FILE.json too"),
     OPTION("text", text, .value_name = "WORDS",
            .help = "in place of both: one query of an index of texts; prints what is found"),
     OPTION("show", show, .value_name = "FILE",
@@ -421,5 +421,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
 }
 
 const struct bsw_command bsw_command_search =
-    BSW_COMMAND("search", "search an index with a file of queries or a text", struct search_options,
-                BSW_ALL_RANKS);
+    BSW_COMMAND_OFTEN("search", "search an index with a file of queries or a text",
+                      struct search_options, BSW_ALL_RANKS,
+                      "queries|out|text|show|k|oversample|recall|probe|refine|batch|device|"
+                      "query-rows|exclude-self|force|resume|threads|json|quiet");

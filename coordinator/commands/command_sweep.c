@@ -37,8 +37,8 @@ static const struct bsw_option option_rows[] = {
     OPTION("bits", sweep.axes[BSW_SWEEP_BITS], .value_name = "B,...",
            .help = "bits a dimension, 1 to 8; 1.5 and the like for saq; not for raw and sq8; pq: 4 "
                    "or 8 [1:4]"),
-    OPTION("subspaces", sweep.parts, .value_name = "M", .max = BSW_MAX_DIMS,
-           .help = "pq: as for encode [2 bits a dimension]"),
+    OPTION("subspaces", sweep.axes[BSW_SWEEP_PARTS], .value_name = "M,...", .default_text = "0",
+           .help = "pq: parts of a row, as for encode; 0: 2 bits a dimension"),
     OPTION("table", sweep.axes[BSW_SWEEP_TABLE], .value_name = "float32,e5m3,...",
            .default_text = "auto", .help = "pq: numbers of tables, as for search"),
     OPTION("entries", sweep.axes[BSW_SWEEP_ENTRIES], .value_name = "all,radius",
@@ -69,6 +69,10 @@ static const struct bsw_option option_rows[] = {
     OPTION("probe-ratio", sweep.axes[BSW_SWEEP_PROBE_RATIO], .value_name = "R,...",
            .default_text = "0",
            .help = "indexes with lists: as for search, not for ip; 0: no such limit"),
+    OPTION("recall", sweep.axes[BSW_SWEEP_RECALL], .value_name = "X,...", .default_text = "0",
+           .help =
+               "indexes with lists: settings from their tables of recalls, which are made then, as "
+               "search --recall has them; 0: not so"),
     OPTION("plan", sweep.plan, .value_name = "FILE",
            .help = "more than one grid: a line each, such as codec=saq bits=2,3 oversample=5; what "
                    "a line leaves out is as the options above say"),
@@ -257,5 +261,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
 }
 
 const struct bsw_command bsw_command_sweep =
-    BSW_COMMAND("sweep", "recall and speed over a grid of codes and searches", struct sweep_options,
-                BSW_ALL_RANKS);
+    BSW_COMMAND_OFTEN("sweep", "recall and speed over a grid of codes and searches",
+                      struct sweep_options, BSW_ALL_RANKS,
+                      "groundtruth|metric|codec|bits|subspaces|lists|probe|k|"
+                      "oversample|target|plan|device|force|resume|threads|json|quiet");

@@ -232,6 +232,8 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return status;
 }
 
-const struct bsw_command bsw_command_train =
-    BSW_COMMAND("train", "learn an rbe model from pairs of vectors or texts", struct train_options,
-                BSW_ALL_RANKS);
+const struct bsw_command bsw_command_train = BSW_COMMAND_OFTEN(
+    "train", "learn an rbe model from pairs of vectors or texts", struct train_options,
+    BSW_ALL_RANKS,
+    "text|queries|documents|base|groundtruth|sample|metric|code-dims|document-planes|"
+    "query-planes|epochs|checkpoint|resume|force|threads|json|quiet");

@@ -92,7 +92,7 @@ static enum bsw_status parse(struct bsw_transport *transport, const struct bsw_o
 {
     BSW_TRY(bsw_option_table_parse(table, common, argc, argv, done, err));
     if (*done) {
-        if (transport->rank == 0) bsw_option_table_print(table, stdout);
+        if (transport->rank == 0) bsw_option_table_print(table, *done, stdout);
         return BSW_OK;
     }
     common->num_words = argc;

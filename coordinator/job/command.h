@@ -23,9 +23,12 @@ struct bsw_command {
     enum { BSW_ALL_RANKS, BSW_RANK_0 } runs_on; // of rank 0 alone the others wait for how it ends
 };
 // A command of the option_rows and the run of its file; `type` is the struct of its options.
-#define BSW_COMMAND(name, one_line, type, ranks)                                \
-    {                                                                           \
-        BSW_OPTION_TABLE(name, one_line, option_rows), sizeof(type), run, ranks \
+#define BSW_COMMAND(name, one_line, type, ranks) \
+    BSW_COMMAND_OFTEN(name, one_line, type, ranks, NULL)
+// The same, with the names of the options of every day.
+#define BSW_COMMAND_OFTEN(name, one_line, type, ranks, often)                                \
+    {                                                                                        \
+        BSW_OPTION_TABLE_OFTEN(name, one_line, option_rows, often), sizeof(type), run, ranks \
     }
 
 extern const struct bsw_command bsw_command_synth, bsw_command_encode, bsw_command_search,

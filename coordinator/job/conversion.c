@@ -145,6 +145,9 @@ static enum bsw_status write_vectors(const struct bsw_conversion *o, const bsw_v
     enum bsw_vector_type type;
     bsw_vector_writer *writer;
     struct block block;
+    if (bsw_vectors_is_double(in) && strcmp(o->type, "float32") != 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: has float64: --type float32 rounds it to that",
+                        o->in);
     BSW_TRY(find_type(o, bsw_vectors_type(in), &type, err));
     BSW_TRY(bsw_vector_writer_create(o->out, type, bsw_vectors_dims(in), bsw_vectors_num_rows(in),
                                      o->force, &writer, err));
@@ -164,7 +167,7 @@ enum bsw_status bsw_convert_vectors(const struct bsw_conversion *o, struct bsw_c
                                     struct bsw_error *err)
 {
     bsw_vectors *in;
-    BSW_TRY((o->has_queries ? bsw_queries_open : bsw_vectors_open)(o->in, o->rows, &in, err));
+    BSW_TRY((o->has_queries ? bsw_queries_open : bsw_vectors_open_any)(o->in, o->rows, &in, err));
     enum bsw_status status = write_vectors(o, in, done, err);
     bsw_vectors_close(&in);
     return status;

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "common/base/number_parse.h"
 
@@ -219,7 +220,8 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, voi
     int first = 0;
     *help = 0;
     for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) *help = 1;
+        if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0) continue;
+        *help = i + 1 < argc && strcmp(argv[i + 1], "all") == 0 ? BSW_HELP_ALL : BSW_HELP_OFTEN;
     }
     for (size_t i = 0; i < list.count; i++) {
         const struct bsw_option *option = list.items[i].option;
@@ -244,14 +246,30 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, voi
 
 // ---- help ----
 
-enum { HELP_COLUMNS = 100, HELP_NAME_COLUMNS = 34, HELP_MARGIN = 2 + HELP_NAME_COLUMNS + 1 };
+enum { HELP_COLUMNS = 100, HELP_LEAST_COLUMNS = 60 };
+enum { HELP_NAME_COLUMNS = 34, HELP_MARGIN = 2 + HELP_NAME_COLUMNS + 1 };
+
+struct help {
+    FILE *out;
+    size_t columns;
+};
+
+static size_t columns_of(FILE *out)
+{
+    struct winsize size;
+    int fd = fileno(out);
+    if (fd < 0 || ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return HELP_COLUMNS;
+    if (size.ws_col < HELP_LEAST_COLUMNS) return HELP_LEAST_COLUMNS;
+    return size.ws_col < HELP_COLUMNS ? size.ws_col : HELP_COLUMNS;
+}
 
 // Prints the words of a text from *column on; a word that would pass the last column starts a line.
-static void print_words(const char *text, size_t *column, FILE *out)
+static void print_words(const struct help *help, const char *text, size_t *column)
 {
+    FILE *out = help->out;
     while (*(text += strspn(text, " ")) != '\0') {
         size_t length = strcspn(text, " "), gap = *column > HELP_MARGIN;
-        if (gap && *column + gap + length > HELP_COLUMNS) {
+        if (gap && *column + gap + length > help->columns) {
             fprintf(out, "\n%*s", HELP_MARGIN, "");
             *column = HELP_MARGIN;
             gap = 0;
@@ -262,8 +280,9 @@ static void print_words(const char *text, size_t *column, FILE *out)
     }
 }
 
-static void print_option(const struct bsw_option *option, FILE *out)
+static void print_option(const struct help *help, const struct bsw_option *option)
 {
+    FILE *out = help->out;
     char left[128], right[128];
     size_t column = HELP_MARGIN;
     const char *value = option->choices ? option->choices : option->value_name;
@@ -273,23 +292,75 @@ static void print_option(const struct bsw_option *option, FILE *out)
         fprintf(out, "  %s\n%*s", left, HELP_MARGIN, "");
     else
         fprintf(out, "  %-*s ", HELP_NAME_COLUMNS, left);
-    print_words(option->help, &column, out);
+    print_words(help, option->help, &column);
     if (option->default_text) {
         snprintf(right, sizeof right, "[%s]", option->default_text);
-        print_words(right, &column, out);
+        print_words(help, right, &column);
     }
-    if (option->is_required) print_words("(required)", &column, out);
+    if (option->is_required) print_words(help, "(required)", &column);
     fputc('\n', out);
 }
 
-void bsw_option_table_print(const struct bsw_option_table *table, FILE *out)
+enum help_part { NEEDED, OFTEN, OTHERS, NUM_PARTS };
+
+static enum help_part part_of(const struct bsw_option_table *table, const struct bsw_option *option)
 {
-    static const struct bsw_option help = {.name = "help", .help = "this text"};
+    return option->is_required ? NEEDED : is_among(option->name, table->often) ? OFTEN : OTHERS;
+}
+
+// Returns how many options the part has.
+static size_t print_part(const struct help *help, const struct bsw_option_table *table,
+                         const struct option_list *list, enum help_part part, int is_shown)
+{
+    static const char *const titles[] = {"Needed:", "Often used:", "All others:"};
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct bsw_option *option = list->items[i].option;
+        if (part_of(table, option) != part) continue;
+        if (is_shown && count == 0) fprintf(help->out, "\n%s\n", titles[part]);
+        if (is_shown) print_option(help, option);
+        count++;
+    }
+    return count;
+}
+
+static size_t count_words(const char *names)
+{
+    size_t count = 1;
+    for (; *names; names++) count += *names == '|';
+    return count;
+}
+
+static void print_parts(const struct help *help, const struct bsw_option_table *table,
+                        const struct option_list *list, int with_all)
+{
+    char text[80] = "this text";
+    size_t counts[NUM_PARTS];
+    for (enum help_part part = NEEDED; part < NUM_PARTS; part++)
+        counts[part] = print_part(help, table, list, part, part != OTHERS || with_all);
+    size_t num_often = count_words(table->often);
+    assert(counts[OFTEN] == num_often); // all of them are options
+    (void)num_often;
+    if (!with_all)
+        snprintf(text, sizeof text, "this text; all: with %zu more options", counts[OTHERS]);
+    const struct bsw_option own = {.name = "help", .value_name = "[all]", .help = text};
+    print_option(help, &own);
+}
+
+void bsw_option_table_print(const struct bsw_option_table *table, int which, FILE *out)
+{
+    static const struct bsw_option own = {.name = "help", .help = "this text"};
+    const struct help help = {out, columns_of(out)};
     struct option_list list = {.count = 0};
     append_table(&list, table);
-    fprintf(out, "bitsweep %s: %s\n\n", table->command, table->summary);
-    for (size_t i = 0; i < list.count; i++) print_option(list.items[i].option, out);
-    print_option(&help, out);
+    fprintf(out, "bitsweep %s: %s\n", table->command, table->summary);
+    if (table->often) {
+        print_parts(&help, table, &list, which == BSW_HELP_ALL);
+        return;
+    }
+    fputc('\n', out);
+    for (size_t i = 0; i < list.count; i++) print_option(&help, list.items[i].option);
+    print_option(&help, &own);
 }
 
 // ---- what a setting may be ----------------------------------------------------------------------

@@ -48,7 +48,7 @@ struct bsw_option {
     // The words that a choice or text may be, separated by |; NULL: any text. Of a group: the names
     // of its options that are meant; NULL: all.
     const char *choices;
-    const char *help; // plain words; --help breaks them at column 100
+    const char *help; // plain words; --help breaks them at its last column
     const struct bsw_option_group *group;
 };
 
@@ -91,12 +91,16 @@ struct bsw_option_table {
     const char *summary; // one line
     const struct bsw_option *options;
     size_t num_options; // rows
+    // "k|out": options of every day. --help shows these and the required ones, `--help all` the
+    // others, too; NULL: both show all.
+    const char *often;
 };
 
-#define BSW_OPTION_TABLE(name, one_line, rows)                 \
-    {                                                          \
-        .command = name, .summary = one_line, .options = rows, \
-        .num_options = sizeof(rows) / sizeof *(rows)           \
+#define BSW_OPTION_TABLE(name, one_line, rows) BSW_OPTION_TABLE_OFTEN(name, one_line, rows, NULL)
+#define BSW_OPTION_TABLE_OFTEN(name, one_line, rows, names)          \
+    {                                                                \
+        .command = name, .summary = one_line, .options = rows,       \
+        .num_options = sizeof(rows) / sizeof *(rows), .often = names \
     }
 
 #define BSW_MAX_OPTIONS 64 // of a table, with those of its groups
@@ -107,13 +111,15 @@ enum bsw_status bsw_row_range_parse(const char *what, const char *text, struct b
 
 // Sets targets in *targets, the struct of the table, which is {0}, from defaults and argv (without
 // program and command name); rows are all unless given. *help is set, and nothing else checked,
-// when --help or -h is among the words.
+// when --help or -h is among the words: to what bsw_option_table_print shows.
+enum { BSW_HELP_OFTEN = 1, BSW_HELP_ALL };
 enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, void *targets,
                                        int argc, char **argv, int *help, struct bsw_error *err);
 // Sets the target of one option, as if given with the text.
 enum bsw_status bsw_option_set(const struct bsw_option *option, void *target, const char *text,
                                struct bsw_error *err);
-void bsw_option_table_print(const struct bsw_option_table *table, FILE *out);
+// Lines are as wide as the terminal that out is, from 60 columns to 100, else 100.
+void bsw_option_table_print(const struct bsw_option_table *table, int which, FILE *out);
 
 // ---- what a setting may be ----------------------------------------------------------------------
 

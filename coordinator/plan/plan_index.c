@@ -94,7 +94,7 @@ static enum bsw_status settle_search(const struct bsw_plan_settings *o, uint64_t
 size_t bsw_plan_vector_bytes(const struct bsw_plan_settings *o)
 {
     static const enum bsw_vector_type types[] = {BSW_VECTOR_FLOAT32, BSW_VECTOR_FLOAT16,
-                                                 BSW_VECTOR_UINT8};
+                                                 BSW_VECTOR_UINT8, BSW_VECTOR_INT8};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (strcmp(o->vectors, bsw_vector_type_name(types[i])) == 0)
             return (size_t)o->dims * bsw_vector_type_bytes(types[i]);

@@ -86,8 +86,8 @@ static void print_encode(FILE *out, const json_t *row, const struct bsw_sweep_se
         fprintf(out, " --model index-%s.rbe", name);
     else if (table->fixed_bits == 0)
         fprintf(out, " --bits %.15g", number_of(row, "bits"));
-    if (table->has_parts && settings->parts > 0)
-        fprintf(out, " --subspaces %llu", (unsigned long long)settings->parts);
+    if (number_of(row, "subspaces") > 0)
+        fprintf(out, " --subspaces %.15g", number_of(row, "subspaces"));
     if (strcmp(text_of(row, "entries"), "radius") == 0) fputs(" --entries radius", out);
     if (number_of(row, "lists") > 0) {
         fprintf(out, " --lists %.15g", number_of(row, "lists"));
@@ -127,6 +127,7 @@ static void print_search(FILE *out, const json_t *row, const struct bsw_sweep_se
     const struct bsw_codec *codec = bsw_codec_find(text_of(row, "algorithm"));
     const struct bsw_codec_table *table = codec->table;
     double probe = number_of(row, "probe"), ratio = number_of(row, "probe_ratio");
+    double recall = number_of(row, "recall_asked");
     fprintf(out, "bitsweep search --index index-%s", text_of(row, "index_name"));
     print_option(out, "queries", settings->queries);
     print_range(out, "query-rows", settings->query_rows);
@@ -139,7 +140,10 @@ static void print_search(FILE *out, const json_t *row, const struct bsw_sweep_se
     print_selection(out, row, settings);
     if (probe > 0) fprintf(out, " --probe %.15g", probe);
     if (ratio > 0) fprintf(out, " --probe-ratio %.15g", ratio);
-    if (number_of(row, "lists") > 0 && probe == 0 && ratio == 0) fputs(" --probe all", out);
+    if (recall > 0)
+        fprintf(out, " --recall %.15g", recall);
+    else if (number_of(row, "lists") > 0 && probe == 0 && ratio == 0)
+        fputs(" --probe all", out);
     fprintf(out, " --batch %llu --out result", (unsigned long long)settings->searches.batch);
 }
 

@@ -38,6 +38,7 @@ static const struct axis_rule {
 } rules[BSW_SWEEP_NUM_AXES] = {
     [BSW_SWEEP_CODEC] = {"codec", codecs, sizeof codecs / sizeof codecs[0], 0, 0, 0, NULL, 0},
     [BSW_SWEEP_BITS] = {"bits", NULL, 0, 1, BSW_MAX_CODE_BITS, 0, NULL, 0},
+    [BSW_SWEEP_PARTS] = {"subspaces", NULL, 0, 0, BSW_MAX_DIMS, 1, NULL, 0},
     [BSW_SWEEP_LISTS] = {"lists", NULL, 0, 0, BSW_MAX_LISTS, 1, "auto", AUTO},
     [BSW_SWEEP_QUERY_BITS] = {"query-bits", NULL, 0, 1, BSW_MAX_QUERY_BITS, 1, NULL, 0},
     [BSW_SWEEP_K] = {"k", NULL, 0, 1, BSW_SEARCH_MAX_K, 1, NULL, 0},
@@ -46,6 +47,7 @@ static const struct axis_rule {
     [BSW_SWEEP_EXTRA_DISTANCE] = {"extra-distance", NULL, 0, 0, INT32_MAX, 1, NULL, 0},
     [BSW_SWEEP_PROBE] = {"probe", NULL, 0, 0, BSW_MAX_LISTS, 1, "all", 0},
     [BSW_SWEEP_PROBE_RATIO] = {"probe-ratio", NULL, 0, 0, 1000, 0, NULL, 0},
+    [BSW_SWEEP_RECALL] = {"recall", NULL, 0, 0, 1, 0, NULL, 0},
     [BSW_SWEEP_TABLE] = {"table", tables, sizeof tables / sizeof tables[0], 0, 0, 0, NULL, 0},
     [BSW_SWEEP_ENTRIES] = {"entries", entries, sizeof entries / sizeof entries[0], 0, 0, 0, NULL,
                            0},
@@ -201,6 +203,7 @@ static struct bsw_sweep_grid narrow(const struct bsw_sweep_grid *grid, size_t co
     if (table->has_parts) {
         fix(&out, BSW_SWEEP_QUERY_BITS, 1);
     } else {
+        fix(&out, BSW_SWEEP_PARTS, 0);
         fix(&out, BSW_SWEEP_TABLE, BSW_TABLE_CHOICE_AUTO);
         fix(&out, BSW_SWEEP_ENTRIES, BSW_ENTRIES_ALL);
     }
@@ -234,6 +237,8 @@ static int find_codec_reason(const struct bsw_sweep_limits *limits, const struct
     else if (table->has_parts && p->bits != 4 && p->bits != 8)
         snprintf(out, capacity, "codec %s with %g bits: it has 4 or 8 a subspace", p->codec,
                  p->bits);
+    else if (p->parts > limits->dims)
+        snprintf(out, capacity, "subspaces %u: rows have %u dims", p->parts, limits->dims);
     else if (table->has_parts && has(p->select, "queue"))
         snprintf(out, capacity, "select queue: codec %s is not scanned for it", p->codec);
     else if (p->entries == BSW_ENTRIES_RADIUS && p->table != BSW_TABLE_CHOICE_AUTO)
@@ -252,6 +257,10 @@ static int find_lists_reason(const struct bsw_sweep_limits *limits, const struct
                  (unsigned long long)limits->num_rows);
     else if (p->lists > 0 && !has(p->select, "threshold"))
         snprintf(out, capacity, "select %s: an index with lists knows threshold alone", p->select);
+    else if (p->recall > 0 && p->recall < BSW_LEAST_RECALL)
+        snprintf(out, capacity, "recall %g: a table has %g or more", p->recall, BSW_LEAST_RECALL);
+    else if (p->recall > 0 && (p->table != BSW_TABLE_CHOICE_AUTO || p->entries != BSW_ENTRIES_ALL))
+        snprintf(out, capacity, "recall: what a table says holds for the usual tables and entries");
     else if (p->probe > p->lists)
         snprintf(out, capacity, "probe %u: there are %u lists", p->probe, p->lists);
     else if (p->probe_ratio > 0 && !bsw_metrics[limits->metric].has_distances)
@@ -293,13 +302,21 @@ static void add_skip(struct bsw_sweep_points *out, const char *reason)
     out->skips[place].num_points++;
 }
 
+void bsw_sweep_points_skip(struct bsw_sweep_points *points, size_t place, const char *reason)
+{
+    struct bsw_sweep_point *point = &points->points[place];
+    memmove(point, point + 1, (--points->num_points - place) * sizeof *point);
+    add_skip(points, reason);
+}
+
 static int is_same(const struct bsw_sweep_point *a, const struct bsw_sweep_point *b)
 {
     return a->codec == b->codec && a->select == b->select && a->bits == b->bits &&
            a->query_bits == b->query_bits && a->k == b->k && a->oversample == b->oversample &&
            a->extra_distance == b->extra_distance && a->lists == b->lists && a->probe == b->probe &&
            a->probe_ratio == b->probe_ratio && a->table == b->table && a->entries == b->entries &&
-           a->radius_scale == b->radius_scale && a->mode == b->mode;
+           a->recall == b->recall && a->radius_scale == b->radius_scale && a->mode == b->mode &&
+           a->parts == b->parts;
 }
 
 static void add_point(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *point,
@@ -318,8 +335,10 @@ static void add_point(const struct bsw_sweep_limits *limits, const struct bsw_sw
 
 static size_t count_points(const struct bsw_sweep_grid *grid)
 {
-    size_t total = 1; // at most 6 * 3 * 32^9 * 2 * 3
-    for (int a = 0; a < BSW_SWEEP_NUM_AXES; a++) total *= grid->axes[a].count;
+    size_t total = 1;
+    for (int a = 0; a < BSW_SWEEP_NUM_AXES; a++) {
+        if (__builtin_mul_overflow(total, grid->axes[a].count, &total)) return SIZE_MAX / 2;
+    }
     return total;
 }
 
@@ -342,15 +361,19 @@ static int take_rest(const double value[BSW_SWEEP_NUM_AXES], const size_t place[
         point->extra_distance = (uint64_t)value[BSW_SWEEP_EXTRA_DISTANCE];
     else if (place[BSW_SWEEP_EXTRA_DISTANCE] > 0)
         return 0;
-    if (point->lists > 0) {
-        point->probe = (uint32_t)value[BSW_SWEEP_PROBE];
-        point->probe_ratio = value[BSW_SWEEP_PROBE_RATIO];
-    } else if (place[BSW_SWEEP_PROBE] > 0 || place[BSW_SWEEP_PROBE_RATIO] > 0)
-        return 0;
     if (point->entries == BSW_ENTRIES_RADIUS) {
         point->radius_scale = value[BSW_SWEEP_RADIUS_SCALE];
         point->mode = modes[(size_t)value[BSW_SWEEP_MODE]];
     } else if (place[BSW_SWEEP_RADIUS_SCALE] > 0 || place[BSW_SWEEP_MODE] > 0)
+        return 0;
+    if (point->lists > 0) {
+        point->recall = value[BSW_SWEEP_RECALL];
+        if (point->recall > 0)
+            return place[BSW_SWEEP_PROBE] == 0 && place[BSW_SWEEP_PROBE_RATIO] == 0;
+        point->probe = (uint32_t)value[BSW_SWEEP_PROBE];
+        point->probe_ratio = value[BSW_SWEEP_PROBE_RATIO];
+    } else if (place[BSW_SWEEP_PROBE] > 0 || place[BSW_SWEEP_PROBE_RATIO] > 0 ||
+               place[BSW_SWEEP_RECALL] > 0)
         return 0;
     return 1;
 }
@@ -370,6 +393,7 @@ static void expand(const struct bsw_sweep_grid *grid, const struct bsw_sweep_lim
         }
         struct bsw_sweep_point point = {.codec = codecs[(size_t)value[BSW_SWEEP_CODEC]],
                                         .bits = value[BSW_SWEEP_BITS],
+                                        .parts = (uint32_t)value[BSW_SWEEP_PARTS],
                                         .query_bits = (uint32_t)value[BSW_SWEEP_QUERY_BITS],
                                         .k = (uint64_t)value[BSW_SWEEP_K],
                                         .oversample = value[BSW_SWEEP_OVERSAMPLE],
@@ -412,7 +436,7 @@ static enum bsw_status check_probe(const struct bsw_sweep_grid *grids, size_t nu
                                    struct bsw_error *err)
 {
     if (is_asked(grids, num_grids, BSW_SWEEP_LISTS)) return BSW_OK;
-    for (int a = BSW_SWEEP_PROBE; a <= BSW_SWEEP_PROBE_RATIO; a++) {
+    for (int a = BSW_SWEEP_PROBE; a <= BSW_SWEEP_RECALL; a++) {
         if (is_asked(grids, num_grids, (enum bsw_sweep_axis_kind)a))
             return bsw_fail(err, BSW_ERROR_USAGE,
                             "--%s: no index of this sweep has lists; --lists makes some",
@@ -430,7 +454,8 @@ enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_
     BSW_TRY(check_probe(grids, num_grids, err));
     for (size_t g = 0; g < num_grids; g++) {
         BSW_TRY(check_axes(&grids[g], err));
-        total += most_points(&grids[g]);
+        size_t more = most_points(&grids[g]);
+        total = more > BSW_SWEEP_MAX_POINTS ? more : total + more;
         if (total > BSW_SWEEP_MAX_POINTS)
             return bsw_fail(err, BSW_ERROR_USAGE, "more than %d points", BSW_SWEEP_MAX_POINTS);
     }

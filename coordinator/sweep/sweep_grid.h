@@ -18,6 +18,7 @@ enum { BSW_SWEEP_MAX_POINTS = 10000 }; // of all grids of a sweep, those left ou
 enum bsw_sweep_axis_kind {
     BSW_SWEEP_CODEC,
     BSW_SWEEP_BITS,
+    BSW_SWEEP_PARTS, // subspaces of product codes; 0: the usual
     BSW_SWEEP_LISTS, // of the index; 0: none
     BSW_SWEEP_QUERY_BITS,
     BSW_SWEEP_K,
@@ -26,6 +27,7 @@ enum bsw_sweep_axis_kind {
     BSW_SWEEP_EXTRA_DISTANCE, // of histogram selection alone
     BSW_SWEEP_PROBE,          // of indexes with lists alone, as the next; 0: all lists
     BSW_SWEEP_PROBE_RATIO,    // 0: not asked
+    BSW_SWEEP_RECALL,         // 0: not asked; in place of the two before
     BSW_SWEEP_TABLE,          // of product codes alone, as the next
     BSW_SWEEP_ENTRIES,
     BSW_SWEEP_RADIUS_SCALE, // of entries within a radius alone, as the next
@@ -56,8 +58,8 @@ enum bsw_status bsw_sweep_grid_set(struct bsw_sweep_grid *grid, enum bsw_sweep_a
 
 struct bsw_sweep_point {
     const char *codec, *select; // static
-    double bits, oversample, probe_ratio;
-    uint32_t lists, probe, query_bits;
+    double bits, oversample, probe_ratio, recall;
+    uint32_t parts, lists, probe, query_bits;
     uint64_t k, candidates, extra_distance;
     enum bsw_table_choice table;
     enum bsw_entries_choice entries;
@@ -68,6 +70,7 @@ struct bsw_sweep_point {
 // What a point must fit.
 struct bsw_sweep_limits {
     uint64_t num_rows, truth_k; // truth_k: neighbours a query that the ground truth has
+    uint32_t dims;
     enum bsw_metric metric;
     int is_integer; // rows are uint8 or int8
     // From the rbe model that is given; 0: one is learned for every number of bits.
@@ -83,21 +86,24 @@ struct bsw_sweep_skip {
 
 struct bsw_sweep_points {
     struct bsw_sweep_point *points; // [num_points], grid by grid: codec outermost, then bits,
-    size_t num_points;              // lists, query_bits, ... as axes stand
+    size_t num_points;              // subspaces, lists, ... as axes stand
     struct bsw_sweep_skip *skips;   // [num_skips]
     size_t num_skips;
 };
 
 // A point that several grids have is there once. An axis that a codec or a selection does not know
 // counts as one value: rbe has the query bits of its model (7 where one is learned), raw 8 bits, 8
-// query bits and oversampling 1, extra distance is 0 but for histogram, probe and ratio but for an
-// index with lists. Lists "auto" are as many as encode makes of the rows. bsw_sweep_points_deinit
-// frees, after an error too. An axis without values, too many points, and probe or ratio where no
-// grid has lists, are BSW_ERROR_USAGE.
+// query bits and oversampling 1, extra distance is 0 but for histogram, subspaces but for product
+// codes, probe, ratio and recall but for an index with lists, of which recall stands alone. Lists
+// "auto" are as many as encode makes of the rows. bsw_sweep_points_deinit frees, after an error
+// too. An axis without values, too many points, and probe or ratio where no grid has lists, are
+// BSW_ERROR_USAGE.
 enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_t num_grids,
                                        const struct bsw_sweep_limits *limits,
                                        struct bsw_sweep_points *out, struct bsw_error *err);
 void bsw_sweep_points_deinit(struct bsw_sweep_points *points);
+// Takes a point out again, as one left out for a reason that only its index tells.
+void bsw_sweep_points_skip(struct bsw_sweep_points *points, size_t place, const char *reason);
 
 // ---- plans --------------------------------------------------------------------------------------
 

@@ -92,7 +92,7 @@ static enum bsw_status describe_vectors(struct sweep_job *job, bsw_vectors *base
     job->limits.is_integer =
         bsw_vectors_type(base) == BSW_VECTOR_UINT8 || bsw_vectors_type(base) == BSW_VECTOR_INT8;
     run->num_queries = bsw_vectors_num_rows(queries);
-    run->dims = bsw_vectors_dims(base);
+    run->dims = job->limits.dims = bsw_vectors_dims(base);
     if (bsw_vectors_dims(queries) == run->dims) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, %s has %u", s->queries,
                     bsw_vectors_dims(queries), s->base, run->dims);
@@ -185,7 +185,6 @@ static void add_fields(struct sweep_job *job)
     add_range(fields, "query-rows", s->query_rows);
     if (s->searches.exclude_self) bsw_journal_field_text(fields, "exclude-self", "yes");
     bsw_journal_field_count(fields, "shards", s->shards);
-    bsw_journal_field_count(fields, "subspaces", s->parts);
     bsw_journal_field_count(fields, "repeat", s->repeat);
     bsw_journal_field_number(fields, "measure", s->least_seconds);
     bsw_journal_field_count(fields, "batch", s->searches.batch);
@@ -224,6 +223,7 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
     for (size_t i = 0; i < points->num_points; i++) {
         if (points->points[i].k > job->max_k) job->max_k = points->points[i].k;
         if (points->points[i].entries == BSW_ENTRIES_RADIUS) job->run.has_radii = 1;
+        if (points->points[i].recall > 0) job->run.has_recalls = 1;
     }
     if (s->groundtruth && job->max_k > 0)
         BSW_TRY(bsw_sweep_judge_ids(job->run.truth, s->base, s->rows.first, job->num_rows,
@@ -232,6 +232,7 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
         bsw_journal_field_text(&job->fields, "entries", "radius");
     else if (s->searches.entries.has_hit_time)
         return bsw_fail(err, BSW_ERROR_USAGE, "--hit-time is for --entries radius");
+    if (job->run.has_recalls) bsw_journal_field_text(&job->fields, "recall", "asked");
     if (s->searches.entries.has_hit_time)
         bsw_journal_field_text(&job->fields, "hit-time",
                                bsw_selection_finder_name(&s->searches.entries, finder));
@@ -310,13 +311,16 @@ static void note_point(const struct sweep_job *job, const char *name, const json
     if (job->settings->note_point) job->settings->note_point(job->settings->context, name, row);
 }
 
+// reason: "", or why the index has no such search.
 static enum bsw_status measure(struct sweep_job *job, const struct bsw_sweep_point *point,
-                               const char *name, struct bsw_error *err)
+                               const char *name, char reason[128], struct bsw_error *err)
 {
     const json_t *index;
     json_t *row;
     show_pace(job, point);
     BSW_TRY(ensure_index(job, point, &index, err));
+    BSW_TRY(bsw_sweep_find_entry(&job->run, point, reason, 128, err));
+    if (*reason) return BSW_OK;
     double since = bsw_clock_seconds();
     BSW_TRY(bsw_sweep_measure(&job->run, point, index, job->journal.rows, &row, err));
     BSW_TRY(bsw_sweep_journal_put(&job->journal, "point", name, row, err));
@@ -327,37 +331,50 @@ static enum bsw_status measure(struct sweep_job *job, const struct bsw_sweep_poi
 }
 
 static enum bsw_status run_point(struct sweep_job *job, const struct bsw_sweep_point *point,
-                                 struct bsw_error *err)
+                                 char reason[128], struct bsw_error *err)
 {
     char name[BSW_SWEEP_NAME_BYTES];
+    *reason = '\0';
     bsw_sweep_point_name(point, name);
     if (has_row(job, point)) {
         job->outcome->num_resumed++;
     } else {
         if (bsw_stop_is_asked()) return bsw_stop_fail(err);
-        BSW_TRY(measure(job, point, name, err));
+        BSW_TRY(measure(job, point, name, reason, err));
+        if (*reason) return BSW_OK;
     }
     note_point(job, name, json_object_get(job->journal.rows, name));
     return BSW_OK;
 }
 
+static enum bsw_status check_points(const struct bsw_sweep_points *points, struct bsw_error *err)
+{
+    if (points->num_points > 0) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "no point of the grid is possible: %s",
+                    points->skips[0].reason);
+}
+
 static enum bsw_status run_points(struct sweep_job *job, struct bsw_error *err)
 {
-    const struct bsw_sweep_points *points = &job->outcome->points;
+    struct bsw_sweep_points *points = &job->outcome->points;
     const struct bsw_job_events *events = job->settings->events;
-    if (points->num_points == 0)
-        return bsw_fail(err, BSW_ERROR_USAGE, "no point of the grid is possible: %s",
-                        points->skips[0].reason);
+    BSW_TRY(check_points(points, err));
     bsw_sweep_pace_begin(&job->pace, job->settings->progress, points->num_points);
     note_point(job, NULL, NULL);
     bsw_events_count(events, 0, points->num_points);
     // A forced run's table must not be of another corpus until its first point is done.
     BSW_TRY(bsw_sweep_write_csv(job->run.folder, job->journal.rows, err));
     BSW_TRY(ensure_truth(job, err));
-    for (size_t i = 0; i < points->num_points; i++) {
-        BSW_TRY(run_point(job, &points->points[i], err));
-        bsw_events_count(events, i + 1, points->num_points);
+    for (size_t i = 0; i < points->num_points;) {
+        char reason[128];
+        BSW_TRY(run_point(job, &points->points[i], reason, err));
+        if (*reason)
+            bsw_sweep_points_skip(points, i, reason);
+        else
+            i++;
+        bsw_events_count(events, i, points->num_points);
     }
+    BSW_TRY(check_points(points, err));
     return bsw_sweep_folder_clean(job->run.folder, err);
 }
 

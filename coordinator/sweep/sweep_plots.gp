@@ -24,13 +24,15 @@ array Rate[N]
 array Bytes[N]
 array Front[N]
 array Lists[N]
+array Parts[N]
 array IsPartial[N] # looks at some lists alone
 row(i) = (Algorithm[i] = stringcolumn('algorithm'), Select[i] = stringcolumn('select'), \
     Bits[i] = column('true_bits'), QueryBits[i] = column('query_bits'), \
     Oversample[i] = column('oversample'), K[i] = column('count'), Recall[i] = column('recall'), \
     Ceiling[i] = column('ceiling'), Rate[i] = column('qps'), \
     Bytes[i] = column('bytes_per_vector'), Front[i] = column('pareto'), Lists[i] = column('lists'), \
-    IsPartial[i] = column('probe') > 0 || column('probe_ratio') > 0)
+    Parts[i] = column('subspaces'), \
+    IsPartial[i] = column('probe') > 0 || column('probe_ratio') > 0 || column('recall_asked') > 0)
 stats csv using (row(int(column(0)) + 1), 0) nooutput
 ks = ''
 do for [i=1:N] {
@@ -51,9 +53,9 @@ shape(i) = Select[i] eq 'histogram' ? 14 : has_shape_of_lists(i) ? (Algorithm[i]
 dashes(i) = Algorithm[i] eq 'saq' ? 1 : Algorithm[i] eq 'rbe' ? 4 : 3
 coloured(i) = plot eq 'pareto' ? Bits[i] : Oversample[i]
 is_same_series(i, j) = Algorithm[i] eq Algorithm[j] && (plot ne 'pareto' ? Oversample[i] == Oversample[j] : \
-    Bits[i] == Bits[j] && Select[i] eq Select[j] && (Lists[i] > 0) == (Lists[j] > 0))
+    Bits[i] == Bits[j] && Parts[i] == Parts[j] && Select[i] eq Select[j] && (Lists[i] > 0) == (Lists[j] > 0))
 # Points that the plots but for the front show as one.
-is_same_code(i, j) = K[i] == K[j] && Algorithm[i] eq Algorithm[j] && Bits[i] == Bits[j] && \
+is_same_code(i, j) = K[i] == K[j] && Algorithm[i] eq Algorithm[j] && Bits[i] == Bits[j] && Parts[i] == Parts[j] && \
     QueryBits[i] == QueryBits[j] && Oversample[i] == Oversample[j]
 goes_before(i, j) = IsPartial[i] != IsPartial[j] ? IsPartial[i] < IsPartial[j] : \
     IsPartial[i] && Recall[i] != Recall[j] ? Recall[i] > Recall[j] : i < j

@@ -31,6 +31,9 @@ void bsw_sweep_run_deinit(struct bsw_sweep_run *run)
 void bsw_sweep_index_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES])
 {
     int length = snprintf(out, BSW_SWEEP_NAME_BYTES, "%s-%.15g", point->codec, point->bits);
+    if (point->parts > 0)
+        length +=
+            snprintf(out + length, (size_t)(BSW_SWEEP_NAME_BYTES - length), "-m%u", point->parts);
     if (point->lists > 0)
         snprintf(out + length, (size_t)(BSW_SWEEP_NAME_BYTES - length), "-l%u", point->lists);
 }
@@ -38,7 +41,7 @@ void bsw_sweep_index_name(const struct bsw_sweep_point *point, char out[BSW_SWEE
 // Whether it looks at some lists alone.
 static int is_partial(const struct bsw_sweep_point *point)
 {
-    return point->probe > 0 || point->probe_ratio > 0;
+    return point->probe > 0 || point->probe_ratio > 0 || point->recall > 0;
 }
 
 static void append_name(char name[BSW_SWEEP_NAME_BYTES], const char *format, double value)
@@ -70,6 +73,7 @@ void bsw_sweep_point_name(const struct bsw_sweep_point *p, char out[BSW_SWEEP_NA
     if (strcmp(p->select, "histogram") == 0) append_name(out, "-e%.15g", (double)p->extra_distance);
     if (p->probe > 0) append_name(out, "-p%.15g", p->probe);
     if (p->probe_ratio > 0) append_name(out, "-r%.15g", p->probe_ratio);
+    if (p->recall > 0) append_name(out, "-recall%.15g", p->recall);
     if (p->table != BSW_TABLE_CHOICE_AUTO) strcat(strcat(out, "-"), table_name(p));
     if (p->entries == BSW_ENTRIES_ALL) return;
     append_name(out, "-radius%.15g", p->radius_scale);
@@ -157,12 +161,14 @@ enum bsw_status bsw_sweep_make_index(struct bsw_sweep_run *run, const struct bsw
     struct bsw_sweep_step step = {.kind = BSW_SWEEP_ENCODE,
                                   .metric = run->metric,
                                   .bits = point->bits,
+                                  .parts = point->parts,
                                   .lists = point->lists};
     const char *model = run->team.settings->model;
     double learning_seconds = 0;
     if (point->lists > 0 && bsw_codec_find(point->codec)->table->has_residuals)
         step.residuals = run->team.settings->residuals;
     if (bsw_codec_find(point->codec)->table->has_parts) step.has_radii = run->has_radii;
+    step.is_calibrated = run->has_recalls && point->lists > 0;
     snprintf(step.codec, sizeof step.codec, "%s", point->codec);
     BSW_TRY(index_path(run, point, step.path, err));
     if (bsw_codec_find(point->codec)->table->has_model) {
@@ -176,6 +182,28 @@ enum bsw_status bsw_sweep_make_index(struct bsw_sweep_run *run, const struct bsw
     BSW_TRY(bsw_sweep_lead(&run->team, &step, &run->found, err));
     *facts = describe_index(&run->found, learning_seconds);
     return *facts ? BSW_OK : bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for an index");
+}
+
+enum bsw_status bsw_sweep_find_entry(struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                                     char *reason, size_t capacity, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    struct bsw_manifest manifest;
+    *reason = '\0';
+    if (point->recall == 0) return BSW_OK;
+    BSW_TRY(index_path(run, point, path, err));
+    BSW_TRY(bsw_manifest_read(path, &manifest, err));
+    const struct bsw_calibration *table = &manifest.calibration;
+    const struct bsw_calibration_entry *entry =
+        bsw_recall_cheapest(table, point->recall, point->oversample);
+    if (entry)
+        run->entry = *entry;
+    else
+        snprintf(reason, capacity,
+                 "recall %g with oversample %g: no search of the table reaches it", point->recall,
+                 point->oversample);
+    bsw_manifest_deinit(&manifest);
+    return BSW_OK;
 }
 
 // ---- a point ----
@@ -193,6 +221,22 @@ static unsigned place_of(const char *word, const char *words)
     unsigned place = 0;
     bsw_setting_choice("", words, word, &place, NULL);
     return place;
+}
+
+// The answer as the table of recalls has it; its candidates, which are not refined, by the same
+// settings.
+static void ask_recall(const struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                       enum what what, struct bsw_search_request *request)
+{
+    const struct bsw_calibration_entry *entry = &run->entry;
+    if (what == ANSWER) {
+        request->recall = point->recall;
+        return;
+    }
+    request->probe =
+        entry->ratio == 0 && entry->probe >= point->lists ? BSW_PROBE_ALL : entry->probe;
+    request->probe_ratio = entry->ratio;
+    request->scan_dims = entry->scan_dims;
 }
 
 static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
@@ -218,7 +262,11 @@ static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
         }
         request.probe = point->probe;
         request.probe_ratio = point->probe_ratio;
+        if (point->recall > 0) ask_recall(run, point, what, &request);
     }
+    // Nothing said, an index with a table of recalls takes what this says.
+    if (point->lists > 0 && request.probe == 0 && request.probe_ratio == 0 && request.recall == 0)
+        request.probe = BSW_PROBE_ALL;
     if (request.select == BSW_SELECT_QUEUE) request.queue = shared->queue;
     if (request.select == BSW_SELECT_HISTOGRAM) {
         request.extra_distance = point->extra_distance;
@@ -350,17 +398,18 @@ static json_t *describe(const struct bsw_sweep_run *run, const struct bsw_sweep_
     bsw_sweep_index_name(p, index);
     bsw_sweep_point_name(p, point);
     json_t *dataset = json_string(file_of(run->team.settings->base));
-    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:s, s:s, s:f, s:s, s:s, s:I, s:I, "
-                     "s:f, s:I, s:I, "
-                     "s:f}",
-                     "algorithm", p->codec, "parameters", point, "index_name", index, "dataset",
-                     dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "true_bits",
-                     p->bits, "lists", (json_int_t)p->lists, "query_bits",
-                     (json_int_t)p->query_bits, "table", table_name(p), "entries", entries_name(p),
-                     "radius_scale", p->radius_scale, "mode", p->mode, "select", p->select,
-                     "extra_distance", (json_int_t)p->extra_distance, "count", (json_int_t)p->k,
-                     "oversample", p->oversample, "candidates", (json_int_t)p->candidates, "probe",
-                     (json_int_t)p->probe, "probe_ratio", p->probe_ratio);
+    return json_pack(
+        "{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:I, s:s, s:s, s:f, s:s, s:s, s:I, s:I, "
+        "s:f, s:I, s:I, "
+        "s:f, s:f}",
+        "algorithm", p->codec, "parameters", point, "index_name", index, "dataset",
+        dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "true_bits", p->bits,
+        "subspaces", (json_int_t)p->parts, "lists", (json_int_t)p->lists, "query_bits",
+        (json_int_t)p->query_bits, "table", table_name(p), "entries", entries_name(p),
+        "radius_scale", p->radius_scale, "mode", p->mode, "select", p->select, "extra_distance",
+        (json_int_t)p->extra_distance, "count", (json_int_t)p->k, "oversample", p->oversample,
+        "candidates", (json_int_t)p->candidates, "probe", (json_int_t)p->probe, "probe_ratio",
+        p->probe_ratio, "recall_asked", p->recall);
 }
 
 static void set_recalls(const struct bsw_sweep_run *run, json_t *row, const struct recalls *r)

@@ -26,7 +26,9 @@ struct bsw_sweep_run {
     enum bsw_metric metric;
     uint64_t num_queries;
     uint32_t dims;
-    int has_radii; // of indexes of product codes: some point wants them
+    int has_radii;                      // of indexes of product codes: some point wants them
+    int has_recalls;                    // of indexes with lists: some point wants their tables
+    struct bsw_calibration_entry entry; // of the point that is measured, if it asks for a recall
     // For a ground truth that was given: whether answers were compared with it, and how many rows
     // of theirs are nearer than its last.
     int is_truth_checked;
@@ -44,6 +46,11 @@ enum { BSW_SWEEP_NAME_BYTES = 160 };
 void bsw_sweep_index_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES]);
 // Also names the row in the journal.
 void bsw_sweep_point_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES]);
+
+// What a point that asks for a recall takes from its index's table, for bsw_sweep_measure, or why
+// that cannot be; else "".
+enum bsw_status bsw_sweep_find_entry(struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                                     char *reason, size_t capacity, struct bsw_error *err);
 
 // What is made replaces what is there. *facts, *row: new references, set only on success.
 enum bsw_status bsw_sweep_make_truth(struct bsw_sweep_run *run, uint64_t k, json_t **facts,

@@ -7,6 +7,7 @@
 #include "common/job/stop_signal.h"
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
+#include "coordinator/calibrate/calibrate.h"
 #include "coordinator/truth/truth.h"
 
 enum { CHECK_SECONDS = 300 };
@@ -61,7 +62,7 @@ static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bs
         .metric = bsw_metric_name(step->metric),
         .code = {.bits = step->bits,
                  .model = step->model[0] ? step->model : NULL,
-                 .parts = codec->table->has_parts ? team->settings->parts : 0,
+                 .parts = step->parts,
                  .has_radii = step->has_radii,
                  .seed = 1},
         .shards = team->settings->shards,
@@ -73,7 +74,12 @@ static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bs
         .device.text = encode_device(team, step, codec),
         .level = team->settings->level};
     bsw_process_peak_reset();
-    BSW_TRY(bsw_encode_run(&settings, team->transport, &found->index, err));
+    const struct bsw_calibrate_settings calibration = {.num_threads = team->settings->num_threads,
+                                                       .pinning = team->settings->pinning};
+    struct bsw_calibrate_stats calibrated;
+    int is_made;
+    BSW_TRY(bsw_encode_calibrated(&settings, step->is_calibrated ? &calibration : NULL,
+                                  team->transport, &found->index, &calibrated, &is_made, err));
     found->index_peak_bytes = bsw_process_peak_bytes();
     return BSW_OK;
 }

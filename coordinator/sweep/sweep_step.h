@@ -28,7 +28,6 @@ struct bsw_sweep_settings {
     enum bsw_residuals residuals; // of indexes with lists
     uint64_t shards, repeat;
     double least_seconds; // of timed passes together, beyond repeat: search.h
-    uint64_t parts;       // of codec pq; 0: the usual
     int counts_ties, force, resume;
     enum bsw_cpu_level level;
     const char *level_text;
@@ -58,11 +57,13 @@ struct bsw_sweep_step {
     enum bsw_metric metric;    // of a ground truth or an index
     char path[BSW_PATH_BYTES]; // file of the ground truth, folder of the index; replaced if made
     uint64_t k;                // of a ground truth
-    char codec[16];            // name; of an index, as the four below
+    char codec[16];            // name; of an index, as the six below
     double bits;               // 0: those of the model
+    uint64_t parts;            // of product codes; 0: the usual
     uint64_t lists;            // 0: none
     enum bsw_residuals residuals;
     int has_radii;                     // of codes with subspaces
+    int is_calibrated;                 // with a table of recalls
     char model[BSW_PATH_BYTES];        // "": none
     struct bsw_search_request request; // of a search, but for level and num_threads
     uint64_t warmup, repeat;

@@ -86,7 +86,7 @@ def _run(command: str, words: list[str], is_told: bool, own_folder: str = "") ->
 
 def _check(command: str, options: dict[str, Any], own: list[str]) -> None:
     """Options that the program does not have are a TypeError, as they are of functions here."""
-    words = [program(), command, "--help"]
+    words = [program(), command, "--help", "all"]
     said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     known = [name.replace("-", "_") for name in _OPTION.findall(said) if name not in _OWN]
     check_names(command, options, own + [name for name in known if name not in own])
@@ -113,8 +113,8 @@ def sweep(
 
     x, queries: arrays or files. groundtruth: ids of the true neighbours, or a file; None: computed.
     folder: keeps indexes, plots and report.html, and may be resumed; None: nothing is kept.
-    progress=True: shows on stderr how far it is. Options are those of `bitsweep sweep --help`, with
-    lists as lists: `sweep(x, q, metric="l2", bits=[2, 3, 4], oversample=[1, 5])`.
+    progress=True: shows on stderr how far it is. Options are those of `bitsweep sweep --help all`,
+    with lists as lists: `sweep(x, q, metric="l2", bits=[2, 3, 4], oversample=[1, 5])`.
 
     The records are what pandas.DataFrame takes: codec, bits, oversample, recall, ...
     """
@@ -147,7 +147,7 @@ def _flat(found: dict[str, Any]) -> dict[str, Any]:
 def plan(rows: int, dims: int, **options: Any) -> list[dict[str, Any]]:
     """Memory, disk, misses and seconds of an index of so many rows, before it is made.
 
-    Options are those of `bitsweep plan --help`. A record for each number of ranks, as
+    Options are those of `bitsweep plan --help all`. A record for each number of ranks, as
     pandas.DataFrame takes them: `plan(10**9, 96, bits=3, ranks=[1, 2, 4])`.
     """
     _check("plan", options, ["rows", "dims"])

@@ -146,7 +146,7 @@ def write(file: File, x: Vectors, *, force: bool = False) -> None:
 def read_neighbours(
     file: File,
 ) -> tuple[Optional[npt.NDArray[np.float32]], npt.NDArray[np.int64]]:
-    """Reads values and ids of a result or of ground truth: big-ann's layout, .ivecs, .ibin, HDF5.
+    """Reads values and ids of a result or of ground truth: big-ann's layout, .npz, .ivecs, .ibin, HDF5.
 
     Values are None if the file has ids alone.
     """
@@ -162,7 +162,7 @@ def read_neighbours(
 def write_neighbours(
     file: File, values: Optional[npt.ArrayLike], ids: npt.ArrayLike, *, force: bool = False
 ) -> None:
-    """Writes values and ids in big-ann's layout, or ids alone to .ivecs and .ibin."""
+    """Writes values and ids in big-ann's layout or to .npz, or ids alone to .ivecs and .ibin."""
     kept = _as_answers(ids, "ids")
     kept_values = None
     if values is not None:

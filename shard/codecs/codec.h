@@ -108,7 +108,7 @@ struct bsw_codec_fact {
     const char *name;   // in JSON
     const char *format; // in a listing, with %s or %g
     double number;      // if text is empty
-    char text[32];      // else the value
+    char text[64];      // else the value
 };
 
 // What a manifest says of its model.

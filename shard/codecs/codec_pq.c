@@ -444,8 +444,9 @@ static void describe(const struct bsw_manifest *manifest, struct bsw_codec_fact 
     const struct bsw_product_codes *codes = codes_of(manifest);
     uint32_t padding = all_dims(codes) - codes->dims;
     *out = (struct bsw_codec_fact){.name = "subspaces", .format = ", %s"};
-    int length = snprintf(out->text, sizeof out->text, "%ux%u dims", codes->book.parts,
-                          codes->book.part_dims);
+    int length = snprintf(out->text, sizeof out->text, "%u subspace%s of %u dim%s",
+                          codes->book.parts, codes->book.parts == 1 ? "" : "s",
+                          codes->book.part_dims, codes->book.part_dims == 1 ? "" : "s");
     if (padding > 0 && length > 0)
         snprintf(out->text + length, sizeof out->text - (size_t)length, " (%u of them 0)", padding);
 }

@@ -92,6 +92,8 @@ says '^build.sh: release: GPU kernels: for ON \[80;90\]$'
 check "--program: what is installed is built" test -e "$root/build/release/second" -a ! -e "$root/build/release/tests"
 builds
 says 'for ON \[80;90\]$'
+builds --program --gpu 90,90a
+says 'for ON \[90;90a\]$'
 check "all is built" test -e "$root/build/release/tests"
 builds --gpu auto -- -DBITSWEEP_WERROR=OFF
 says 'for AUTO \[\]$'

@@ -80,6 +80,15 @@ check_neighbours() {
     facts truth >truth.facts && facts joined >joined.facts
     same_bytes truth.facts joined.facts
     check "no run of its own" test "$(grep -c '"run"' truth.json joined.json | tr '\n' ' ')" = "truth.json:1 joined.json:0 "
+    convert truth truth.npz
+    convert truth.npz joined --force
+    same_bytes truth joined
+    check "a ground truth for NumPy" "$program" groundtruth --base base.u8bin --queries query.u8bin --metric l2 --k 12 \
+        --out direct.npz --quiet
+    same_bytes truth.npz direct.npz
+    check "is read" "$program" eval --results direct.npz --groundtruth truth
+    refuse 2 'no.npy: a result is two arrays, which .npz holds' groundtruth --base base.u8bin --queries query.u8bin \
+        --metric l2 --k 12 --out no.npy
     convert truth ids.ivecs
     convert ids.ivecs ids.ibin
     same_bytes ids.ibin split.neighbors.ibin
@@ -106,10 +115,21 @@ n, k = (int(x) for x in np.fromfile("truth", np.uint32, 2))
 ids = np.fromfile("truth", np.int32, n * k, offset=8).reshape(n, k)
 values = np.fromfile("truth", np.float32, n * k, offset=8 + 4 * n * k).reshape(n, k)
 base = np.load("a.npy").astype(np.int64)
+np.save("wide.npy", np.asfortranarray(base.astype(float)))
+np.save("columns.npy", np.asfortranarray(base.astype(np.uint8)))
 query = np.fromfile("query.u8bin", np.uint8, offset=8).reshape(n, 24).astype(np.int64)
+with np.load("truth.npz") as arrays:
+    assert (arrays["ids"] == ids).all() and (arrays["values"] == values).all()
 assert (((base[ids] - query[:, None]) ** 2).sum(2) == values).all()
 PYTHON
     check "numpy reads a result" python3 read.py
+    refuse 2 'wide.npy: has float64: --type float32' convert --in wide.npy --out no.npy
+    refuse 65 'wide.npy: numbers are of type float64; `bitsweep convert' info wide.npy
+    convert wide.npy narrow.npy --type float32
+    convert narrow.npy narrow.u8bin
+    same_bytes base.u8bin narrow.u8bin
+    convert columns.npy rows.u8bin
+    same_bytes base.u8bin rows.u8bin
 }
 
 # ---- HDF5 ----
@@ -193,6 +213,16 @@ check_hdf5() {
     convert plain.hdf5:neighbors ids-back.ivecs
     same_bytes ids.ivecs ids-back.ivecs
     refuse 2 "no dataset 'tset'; the file has: neighbors, test, train" info plain.hdf5:tset
+    check "all datasets" "$program" info plain.hdf5
+    mv stdout datasets
+    check "each has a line" diff datasets - <<'LINES'
+plain.hdf5:neighbors: 40 queries x 12 neighbours, ids only
+plain.hdf5:test: 40 rows x 24 dims, uint8
+plain.hdf5:train: 700 rows x 24 dims, uint8
+LINES
+    check "packed ones, too" "$program" info packed.h5 --json
+    mv stdout datasets
+    check "they say why not" test "$(grep -c '"refused": "packed.h5:.*h5repack' datasets)" = 3
     check_distance
     # The file changes under its index.
     "$tools/hdf5_sample" base.u8bin query.u8bin truth plain.hdf5 packed

@@ -35,7 +35,7 @@ options_are_known() {
     cat "$job/shown" >>"$folder/all_shown"
     while read -r command option; do
         [[ $command != bench ]] || continue # each of its WHATs has options of its own
-        [[ -s $folder/help.$command ]] || "$program" "$command" --help >"$folder/help.$command" 2>&1 </dev/null || true
+        [[ -s $folder/help.$command ]] || "$program" "$command" --help all >"$folder/help.$command" 2>&1 </dev/null || true
         while read -r option; do
             grep -qE -e "^ +(-[a-z], )?$option( |=|\[|$)" "$folder/help.$command" && continue
             echo "$command $option: in ${1##*/}, but not in its --help" >&2

@@ -378,7 +378,7 @@ check_eval() {
     cp "$in/result" "$in/result-id" && put "$in/result-id" 8 '\376\377\377\377'
     head -c -1 "$in/ids.ivecs" >"$in/short.ivecs"
     for name in "missing|74|cannot open" "empty.fbin|65|empty" \
-        "result-short|65|the header says 7 queries x 10" "base.fbin|65|the header says 300 queries" \
+        "result-short|65|the header says 7 queries x 10" "base.fbin|65|holds vectors, not neighbours" \
         "result-nan|65|query 0, place 0: the value is NaN" "result-id|65|query 0, place 0: id -2" \
         "short.ivecs|65|.*which does not divide" "folder.fbin|74|not a regular file"; do
         local file=${name%%|*} text=${name##*|} code

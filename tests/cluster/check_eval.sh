@@ -215,9 +215,9 @@ differs 'r.part starts at query row 10, t.part at 0; --force' t.part r.part
 "$program" convert --in w.fbin --out w.npy --type float32 --quiet
 cp w.fbin other.fbin
 flip other.fbin -1
-"${search[@]}" r.npy --queries w.npy
+"${search[@]}" r_npy --queries w.npy
 "${search[@]}" r.other --queries other.fbin
-check "a digest is of numbers, in any format" "$program" eval --results r.npy --groundtruth t
+check "a digest is of numbers, in any format" "$program" eval --results r_npy --groundtruth t
 differs 'r.other and t have different queries .digests [0-9a-f]{16}, [0-9a-f]{16}.; --force' t r.other
 differs 'other.fbin and r have different queries .*; --force uses' t r --base v.fbin --queries other.fbin
 differs '--metric ip: the files say l2; --force' t r --base v.fbin --queries w.fbin --metric ip

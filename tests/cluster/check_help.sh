@@ -45,9 +45,18 @@ fi
 fits bitsweep "$program" --help
 mapfile -t commands < <("$program" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p')
 check "commands: ${commands[*]}" test "${#commands[@]}" -ge 12
-for command in "${commands[@]}"; do fits "$command" "$program" "$command" --help; done
+for command in "${commands[@]}"; do
+    fits "$command" "$program" "$command" --help
+    num_often=$(grep -c '^  --' "$folder/help" || true)
+    check "$command --help: $num_often options" test "$num_often" -le 21
+    grep -q '^  --help \[all\]' "$folder/help" || continue
+    fits "$command all" "$program" "$command" --help all
+    check "$command --help all has more" test "$(grep -c '^  --' "$folder/help")" -gt "$num_often"
+    check "$command: its parts" test "$(grep -cxE '(Needed|Often used|All others):' "$folder/help")" -ge 2
+done
 for command in memory kernels cluster tune; do fits "bench $command" "$program" bench "$command" --help; done
 if [[ -x $emulated ]]; then fits "bench device" "$emulated" bench device --help; fi
+fits run_peers.sh env COLUMNS=100 "$2/bench/peers/run_peers.sh" --help # which installs nothing
 for script in build demo install run test; do fits "$script.sh" "$scripts/$script.sh" --help; done
 
 # What pages name is there, and what is there is named.
@@ -69,8 +78,8 @@ check "GiB in a text of the program" \
     test -z "$(grep -rlE '"[^"]*[KMGTP]iB' --include=*.c "$2/common" "$2/kernels" "$2/shard" "$2/coordinator" "$2/bench")"
 
 # An option's words are all there, in their order, however they are broken.
-"$program" train --help | tr -s ' \n' ' ' >"$folder/train"
-check "words" grep -q -- '--help this text' "$folder/train"
+"$program" train --help all | tr -s ' \n' ' ' >"$folder/train"
+check "words" grep -q -- '--help \[all\] this text' "$folder/train"
 check "a default, behind the words" grep -q -- '--timeout SECONDS longest wait for another rank \[1800\]' "$folder/train"
 
 finish

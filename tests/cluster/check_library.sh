@@ -30,7 +30,8 @@ mv "$folder/root/opt/x" "$folder/moved"
 prefix=$folder/moved
 check "nothing else was installed" rmdir "$folder/root/opt" "$folder/root"
 for file in bin/bitsweep bin/bitsweep-bench include/bitsweep.h share/man/man1/bitsweep.1 share/man/man1/bitsweep-search.1 \
-    share/bash-completion/completions/bitsweep; do
+    share/bash-completion/completions/bitsweep share/zsh/site-functions/_bitsweep \
+    share/fish/vendor_completions.d/bitsweep.fish; do
     check "$file is there" test -s "$prefix/$file"
 done
 libraries=$(dirname "$(find "$prefix" -name libbitsweep.so)")
@@ -38,8 +39,24 @@ export LD_LIBRARY_PATH=$libraries PKG_CONFIG_PATH=$libraries/pkgconfig
 check "the program runs" "$prefix/bin/bitsweep" --version
 check "the completion" bash -n "$prefix/share/bash-completion/completions/bitsweep"
 
+for file in zsh/site-functions/_bitsweep fish/vendor_completions.d/bitsweep.fish; do
+    shell=${file%%/*}
+    file=$prefix/share/$file
+    check "commands in that of $shell" test "$(grep -cE -- "('|-a )(search|plan|bench)[: ]" "$file")" = 3
+    if command -v "$shell" >/dev/null; then check "the completion of $shell" "$shell" -n "$file"; fi
+done
+
+# The examples of the pages run in one folder, in the order of the commands.
+mkdir "$folder/examples"
+for page in synth encode search groundtruth eval info convert calibrate verify plan sweep; do
+    sed -n '/^\.SH EXAMPLES/,/^\.fi/{s/\\-/-/g; /^bitsweep /p}' "$prefix/share/man/man1/bitsweep-$page.1"
+done >"$folder/examples/commands"
+check "pages have examples" test "$(wc -l <"$folder/examples/commands")" -ge 11
+# shellcheck disable=SC2016
+check "which run" env PATH="$prefix/bin:$PATH" bash -euo pipefail -c 'cd "$1" && . ./commands >said 2>&1' - "$folder/examples"
+
 # The page has a paragraph for every option that --help lists.
-"$program" search --help | grep -o '^  --[a-z-]*' | sed 's/^  //; s/-/\\-/g' >"$folder/options"
+"$program" search --help all | grep -o '^  --[a-z-]*' | sed 's/^  //; s/-/\\-/g' >"$folder/options"
 while read -r option; do
     grep -qF -e ".B $option" "$prefix/share/man/man1/bitsweep-search.1" || fail "the page of search lacks $option"
 done <"$folder/options"
@@ -75,7 +92,7 @@ cp "$source/tests/library/small_program.c" "$folder/reader/program.c"
 cp "$source/tests/library/small_program.c" "$folder/reader/project/program.c"
 stand_in "$folder/reader/deploy/build.sh" 'test "$*" = --program'
 shown_in "$source/docs/library.md" Installing >"$folder/reader/lines"
-sed '/^find_package/,$d' "$folder/reader/lines" >"$folder/reader/commands"
+sed '/^find_package/,/^target_link/d' "$folder/reader/lines" >"$folder/reader/commands"
 {
     printf 'cmake_minimum_required(VERSION 3.20)\nproject(reader LANGUAGES C)\nadd_executable(program program.c)\n'
     sed -n '/^find_package/,/^target_link/p' "$folder/reader/lines"
@@ -83,7 +100,9 @@ sed '/^find_package/,$d' "$folder/reader/lines" >"$folder/reader/commands"
 reader() { # COMMAND...
     (cd "$folder/reader" && env -u PKG_CONFIG_PATH -u LD_LIBRARY_PATH HOME="$folder/reader/home" "$@")
 }
-check "lines of docs/library.md" reader bash -euo pipefail -c '. ./commands; ./a.out "$@"' reader "$base" "$queries" idx
+check "lines of docs/library.md" reader bash -euo pipefail -c '. ./commands; ./a.out "$@"; ./with_static "$@"2' reader \
+    "$base" "$queries" idx
+check "with_static has it inside" test "$(readelf -d "$folder/reader/with_static" | grep -c libbitsweep)" = 0
 # shellcheck disable=SC2016
 check "its lines for CMake" reader bash -euo pipefail -c 'cmake -S project -B made -DCMAKE_PREFIX_PATH="$HOME/.local" &&
     cmake --build made && made/program "$@"' reader "$base" "$queries" idx_cmake

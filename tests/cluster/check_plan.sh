@@ -97,6 +97,9 @@ for shards in 1 3; do
     equal "$what: centroids" "$(of index manifest_centroids_bytes)" "$((300 * 128 * 4))"
 done
 
+for type in uint8 int8; do "$program" plan --rows 1M --dims 128 --vectors $type >"$folder/$type"; done
+check "int8 rows take what uint8 rows take" cmp "$folder/uint8" "$folder/int8"
+
 # said OPTIONS -- PATTERN...: the plan has these lines.
 said() {
     local options=()

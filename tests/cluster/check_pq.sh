@@ -52,6 +52,8 @@ while read -r metric bits rotation lists probe tables <&3; do
             check "$file is the same" cmp "$folder/one/$file" "$folder/other/$file"
         done
     done
+    "$program" info "$folder/one" >"$folder/info"
+    check "$what: subspaces" grep -q ', 7 subspaces of 7 dims (4 of them 0)$' "$folder/info"
     shards=1
     check "encode, $what, 1 shard" make "$metric" "$bits" "$rotation" "$lists" "$folder/whole" "$program"
     for table in float32 ${tables//,/ }; do

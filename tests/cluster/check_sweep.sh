@@ -136,6 +136,31 @@ check "the ceiling rises with the candidates" \
 check "without bits pq joins" "$program" sweep --base base.fbin --queries q.fbin --metric l2 --k 5 --oversample 1 \
     --repeat 1 --measure 0 --folder usual
 check "at its usual bits" test "$(column usual/sweep.csv index_name | tr '\n' ' ')" = "saq-1 saq-2 saq-3 saq-4 pq-8 "
+check "recalls of a table" "$program" sweep --base base.fbin --queries q.fbin --metric l2 --k 5 --oversample 1,20 --repeat 1 \
+    --measure 0 --codec saq --bits 3 --lists 20 --recall 0.8,0.99 --target 0.01 --folder recalls
+cp stdout said
+check "what was asked" test "$(column recalls/sweep.csv recall_asked | xargs)" = "0.8 0.99"
+check "what a table cannot is said" test "$(grep -c '^1 point left out: recall .* with oversample 1: no search' said)" = 2
+# shellcheck disable=SC2016 # awk's own
+check "fewer lists" awk -F, 'NR == 1 {for (i = 1; i <= NF; i++) at[$i] = i; next} $at["lists_a_query"] >= 20 {exit 1}' \
+    recalls/sweep.csv
+# shellcheck disable=SC2016
+check "losses add up" awk -F, 'NR == 1 {for (i = 1; i <= NF; i++) at[$i] = i; next}
+    {d = $at["loss_code"] + $at["loss_selection"] + $at["loss_refinement"] - 1 + $at["recall"]; bad += d * d > 1e-9}
+    END {exit bad > 0}' recalls/sweep.csv
+check "the line to copy" grep -qE 'search --index index-saq-3-l20 .* --oversample 20 .* --recall 0.(8|99) ' recalls/sweep.json
+"$program" search --index recalls/index-saq-3-l20 --queries q.fbin --k 5 --oversample 20 --recall 0.8 --out byhand --quiet
+check "by hand the same" test "$("$program" eval --results byhand --groundtruth recalls/groundtruth |
+    sed -n 's/^5-recall@5  *//p')" = "$(printf '%.4f' "$(column recalls/sweep.csv recall | head -n 1)")"
+refused 2 'no point of the grid is possible: recall 0.99 with oversample 1: no search' "$program" sweep --base base.fbin \
+    --queries q.fbin --metric l2 --k 5 --oversample 1 --codec saq --bits 3 --lists 20 --recall 0.99 --folder unreached
+check "pq of several sizes" "$program" sweep --base base.fbin --queries q.fbin --metric l2 --k 5 --oversample 1 --repeat 1 \
+    --measure 0 --codec pq:8,saq:2 --subspaces 4,8,99 --target 0.01 --folder parts
+cp stdout said
+check "saq has none" test "$(column parts/sweep.csv index_name | tr '\n' ' ')" = "pq-8-m4 pq-8-m8 saq-2 "
+check "a byte each" test "$(column parts/sweep.csv bytes_per_vector | head -n 2 | tr '\n' ' ')" = "4 8 "
+check "what cannot be is said" grep -q '^1 point left out: subspaces 99: rows have [0-9]* dims' said
+check "the line to copy has them" grep -q 'encode .*--subspaces [48] --index index-pq-8-m' parts/report.html
 
 part=(--base base.fbin --queries base.fbin --metric l2 --k 5 --bits 2 --oversample "1,4" --repeat 1 --measure 0)
 check "queries of the corpus" "$program" sweep "${part[@]}" --query-rows 10:40 --folder own
@@ -150,7 +175,7 @@ grep -A2 -m 1 ', fewest bytes' said | sed -n 's/^    bitsweep //p' >lines
     --out part-truth --quiet
 check "its ground truth" cmp ofpart/groundtruth part-truth
 while read -ra line; do check "${line[0]} of the part" "$program" "${line[@]}" --force; done <lines
-check "the same recall by hand" grep -q " $(printf '%.4f' "$(column ofpart/sweep.csv recall | head -n 1)")" \
+check "the same recall by hand" grep -q " $(sed -n 's/.*, fewest bytes.* recall \([0-9.]*\), .*/\1/p' said)" \
     <("$program" eval --results result --groundtruth part-truth)
 check "a ground truth that was given" "$program" sweep "${part[@]}" --rows :500 --query-rows 10:40 --exclude-self \
     --folder given --groundtruth part-truth

@@ -234,7 +234,7 @@ find_ranks() {
 find_levels() {
     local level built
     levels=(reference)
-    built=$("$program" info --help | grep -oE 'auto\|reference[a-z0-9|]*')
+    built=$("$program" info --help all | grep -oE 'auto\|reference[a-z0-9|]*')
     for level in $(tr '|' ' ' <<<"${built#auto|reference}"); do
         ! "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1 || levels+=("$level")
     done

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Result and ground-truth files: big-ann's two forms, .ivecs and .ibin; the first byte of an input
-// picks the name, and whether it is also read as a file.
+// Result and ground-truth files: big-ann's two forms, .ivecs, .ibin and .npz; the first byte of an
+// input picks the name, and whether it is also read as a file.
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/files/npz_file.h"
 #include "common/files/result_file.h"
 #include "tests/fuzz/harness.h"
 
-static const char *const names[] = {"result", "result.ivecs", "result.ibin"};
+static const char *const names[] = {"result", "result.ivecs", "result.ibin", "result.npz"};
 
 static void check(const struct bsw_results *results, int are_ids, size_t bytes)
 {
@@ -39,9 +40,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct bsw_results parsed;
     struct bsw_error err;
     if (bytes < 1) return 0;
-    int which = data[0] % 3;
+    int which = data[0] % 4;
     enum bsw_status status = bsw_results_parse(names[which], data + 1, bytes - 1, &parsed, &err);
-    if (fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA))) check(&parsed, which > 0, bytes);
+    if (fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA)))
+        check(&parsed, which == 1 || which == 2, bytes);
     bsw_results_deinit(&parsed);
     if (data[0] < 16) read_file(names[which], data + 1, bytes - 1);
     return 0;
@@ -62,10 +64,25 @@ static size_t make_big_ann(int is_wide, unsigned char *out)
     return at;
 }
 
+static size_t make_npz(unsigned char *out)
+{
+    struct bsw_result_layout layout;
+    if (!bsw_result_layout_make("result.npz", 1, 3, 0, &layout)) return 0;
+    struct bsw_npz_frame frame = {.layout = &layout};
+    bsw_npz_frame_begin(&frame);
+    bsw_npz_frame_end(&frame); // of no matter what checksums
+    memset(out, 0, 1 + (size_t)layout.file_bytes);
+    out[0] = 3;
+    memcpy(out + 1, frame.before, sizeof frame.before);
+    memcpy(out + 1 + BSW_NPZ_HEAD_BYTES + 12, frame.between, sizeof frame.between);
+    memcpy(out + 1 + layout.file_bytes - BSW_NPZ_TAIL_BYTES, frame.behind, sizeof frame.behind);
+    return 1 + (size_t)layout.file_bytes;
+}
+
 void fuzz_make_seeds(fuzz_put_fn put, void *context)
 {
     static const int32_t ivecs[] = {3, 10, 11, 12, 3, 20, 21, -1};
-    unsigned char seed[256];
+    unsigned char seed[1024];
     put(context, seed, make_big_ann(0, seed));
     put(context, seed, make_big_ann(1, seed));
     seed[0] = 1;
@@ -75,4 +92,5 @@ void fuzz_make_seeds(fuzz_put_fn put, void *context)
     seed[0] = 2;
     memcpy(seed + 1, ibin, sizeof ibin);
     put(context, seed, 1 + sizeof ibin);
+    put(context, seed, make_npz(seed));
 }

@@ -519,6 +519,23 @@ UNIT_TEST(wrong_huge_file_is_not_loaded)
     assert_non_null(strstr(err.message, "the file has 4398046511104"));
 }
 
+UNIT_TEST(what_is_no_result_is_named)
+{
+    static const struct {
+        const char *name, *data, *error;
+    } cases[] = {{"v.txt", "1.0 2.0 3.0\n4 5 6\n", "v.txt: is text, which is not read; "},
+                 {"short.csv", "a,b\n", "short.csv: is text, "},
+                 {"base.fbin", "\1\2\3\4\5\6\7\10\11", "base.fbin: holds vectors, not neighbours"},
+                 {"odd", "\1\2\3\4\5\6\7\10\11", ": no result; names of vectors end in .fvecs"},
+                 {"none", "", "none: empty"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *path = write_test_file(cases[i].name, cases[i].data, strlen(cases[i].data));
+        struct bsw_results results;
+        assert_int_equal(bsw_results_read(path, &results, &err), BSW_ERROR_BAD_DATA);
+        if (!strstr(err.message, cases[i].error)) fail_msg("%s", err.message);
+    }
+}
+
 UNIT_TEST(siftsmall_truth_is_read)
 {
     const char *folder = getenv("BITSWEEP_SHARED_DATA");

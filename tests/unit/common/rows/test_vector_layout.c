@@ -217,9 +217,9 @@ static const struct dict_case dict_cases[] = {
     {"{'descr': '=u1', 'fortran_order': False, 'shape': (3, 2), }", NULL},
     {"{'descr': '>f4', 'fortran_order': False, 'shape': (3, 2), }", "'>f4' (big endian)"},
     {"{'descr': '>f8', 'fortran_order': False, 'shape': (3, 2), }", "'>f8' (big endian)"},
-    {"{'descr': '=f8', 'fortran_order': False, 'shape': (3, 2), }", "'=f8' (float64)"},
+    {"{'descr': '=f8', 'fortran_order': False, 'shape': (3, 2), }", "3 x 2 ("},
     {"{'descr': '!f4', 'fortran_order': False, 'shape': (3, 2), }", "'!f4'; float32"},
-    {"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", "type '<f8'"},
+    {"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }", "3 x 2 ("},
     {"{'descr': '', 'fortran_order': False, 'shape': (3, 2), }", "type ''"},
     {"{'descr': '|u1', 'fortran_order': True, 'shape': (3, 2), }", "Fortran order"},
     {"{'descr': '|u1', 'fortran_order': False, 'shape': (), }", "0 axes"},
@@ -284,6 +284,34 @@ UNIT_TEST(npy_headers_are_parsed_strictly)
             assert_int_equal(layout.dims, 2);
             assert_int_equal(layout.first_byte, header);
         }
+    }
+}
+
+// What convert alone reads says so elsewhere.
+UNIT_TEST(npy_of_float64_and_in_fortran_order_is_for_convert)
+{
+    static const struct {
+        const char *dict, *error;
+        size_t number_bytes;
+    } cases[] = {
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 2), }",
+         "x.npy: numbers are of type float64; `bitsweep convert --type float32`", 8},
+        {"{'descr': '<f8', 'fortran_order': True, 'shape': (3, 2), }", "type float64; ", 8},
+        {"{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2), }",
+         "x.npy: is in Fortran order, column after column; `bitsweep convert`", 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        unsigned char file[256] = {0};
+        size_t bytes = npy_header(1, cases[i].dict, file) + 6 * cases[i].number_bytes;
+        struct bsw_vector_layout layout;
+        assert_int_equal(parse("x.npy", file, bytes, bytes, &layout), BSW_ERROR_BAD_DATA);
+        assert_non_null(strstr(err.message, cases[i].error));
+        assert_int_equal(bsw_vector_layout_parse_any("x.npy", file, bytes, bytes, &layout, &err),
+                         BSW_OK);
+        assert_int_equal(layout.type, BSW_VECTOR_FLOAT32);
+        assert_int_equal(layout.stride_bytes, 2 * cases[i].number_bytes);
+        assert_int_equal(
+            bsw_vector_layout_parse_any("x.npy", file, bytes, bytes - 1, &layout, &err),
+            BSW_ERROR_BAD_DATA);
     }
 }
 

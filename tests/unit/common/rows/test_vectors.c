@@ -210,6 +210,59 @@ UNIT_TEST(file_cut_while_open_is_bad_data)
     }
 }
 
+// A .npy file of 5 rows of 3 dims: number d of row r is 10 r + d, and `last` the very last.
+static const char *write_npy(const char *name, int is_double, int is_fortran, double last)
+{
+    unsigned char file[512] = "\x93NUMPY\1\0";
+    char dict[100];
+    size_t header = (size_t)snprintf(dict, sizeof dict,
+                                     "{'descr': '<f%d', 'fortran_order': %s, 'shape': (5, 3), }\n",
+                                     is_double ? 8 : 4, is_fortran ? "True" : "False");
+    file[8] = (unsigned char)header;
+    memcpy(file + 10, dict, header);
+    unsigned char *at = file + 10 + header;
+    for (int i = 0; i < 15; i++) {
+        int row = is_fortran ? i % 5 : i / 3, dim = is_fortran ? i / 5 : i % 3;
+        double wide = i == 14 ? last : 10 * row + dim;
+        float single = (float)wide;
+        memcpy(at, is_double ? (const void *)&wide : &single, is_double ? 8 : 4);
+        at += is_double ? 8 : 4;
+    }
+    return write_test_file(name, file, (size_t)(at - file));
+}
+
+UNIT_TEST(float64_and_fortran_order_are_read_where_asked_for)
+{
+    for (int kind = 1; kind < 4; kind++) {
+        const char *path = write_npy("any.npy", kind & 1, kind >> 1, 42);
+        assert_refused(path, 0, UINT64_MAX, BSW_ERROR_BAD_DATA, "`bitsweep convert");
+        bsw_vectors *vectors;
+        assert_int_equal(bsw_vectors_open_any(path, (struct bsw_row_range){1, 5}, &vectors, &err),
+                         BSW_OK);
+        assert_int_equal(bsw_vectors_type(vectors), BSW_VECTOR_FLOAT32);
+        assert_int_equal(bsw_vectors_is_double(vectors), kind & 1);
+        float rows[4][3];
+        assert_int_equal(bsw_vectors_read(vectors, 1, 3, rows, &err), BSW_OK);
+        assert_int_equal(bsw_vectors_read(vectors, 4, 1, rows[3], &err), BSW_OK);
+        for (int i = 0; i < 12; i++)
+            assert_true(rows[i / 3][i % 3] == (float)(10 * (i / 3 + 1) + i % 3));
+        bsw_vectors_close(&vectors);
+    }
+}
+
+UNIT_TEST(a_float64_beyond_float32_is_refused_by_its_place)
+{
+    for (int is_fortran = 0; is_fortran < 2; is_fortran++) {
+        const char *path = write_npy("far.npy", 1, is_fortran, 1e39);
+        bsw_vectors *vectors;
+        float rows[5][3];
+        assert_int_equal(bsw_vectors_open_any(path, BSW_ALL_ROWS, &vectors, &err), BSW_OK);
+        assert_int_equal(bsw_vectors_read(vectors, 0, 5, rows, &err), BSW_ERROR_BAD_DATA);
+        assert_non_null(strstr(err.message, "far.npy: row 4: number 2 is 1e+39, which float32"));
+        bsw_vectors_close(&vectors);
+    }
+}
+
 UNIT_TEST(what_is_no_vector_file_is_refused)
 {
     assert_refused(path_of("missing.fbin"), 0, UINT64_MAX, BSW_ERROR_IO, "cannot open");

@@ -345,6 +345,8 @@ UNIT_TEST(help_wins_over_faults)
 {
     assert_int_equal(parse("--help", NULL), BSW_OK);
     assert_int_equal(help, 1);
+    assert_int_equal(parse("--base", "x", "--help", "all", NULL), BSW_OK);
+    assert_int_equal(help, BSW_HELP_ALL);
     assert_int_equal(parse("--nonsense", "-h", "--k", NULL), BSW_OK);
     assert_int_equal(help, 1);
     assert_int_equal(parse("--base", "x", NULL), BSW_OK);
@@ -382,7 +384,7 @@ UNIT_TEST(help_shows_what_the_parser_takes)
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
     assert_non_null(out);
-    bsw_option_table_print(&table, out);
+    bsw_option_table_print(&table, BSW_HELP_OFTEN, out);
     fclose(out);
     assert_ptr_equal(strstr(text, "bitsweep try: tries options\n"), text);
     for (size_t i = 0; i < table.num_options; i++) {
@@ -399,6 +401,29 @@ UNIT_TEST(help_shows_what_the_parser_takes)
     free(text);
 }
 
+// What is used every day first, all others when asked for.
+UNIT_TEST(help_has_two_lengths)
+{
+    struct bsw_option_table often = table;
+    often.often = "k|bits"; // bits is of a group
+    for (int which = BSW_HELP_OFTEN; which <= BSW_HELP_ALL; which++) {
+        char *text = NULL;
+        size_t bytes;
+        FILE *out = open_memstream(&text, &bytes);
+        assert_non_null(out);
+        bsw_option_table_print(&often, which, out);
+        fclose(out);
+        const char *needed = strstr(text, "\nNeeded:\n  --base");
+        const char *used = strstr(text, "\nOften used:\n");
+        assert_true(needed && used && needed < used && used < strstr(text, "  --k "));
+        assert_true(used < strstr(text, "  --bits "));
+        assert_int_equal(strstr(text, "  --verbose") != NULL, which == BSW_HELP_ALL);
+        assert_int_equal(strstr(text, "\nAll others:\n") != NULL, which == BSW_HELP_ALL);
+        assert_int_equal(strstr(text, "all: with 6 more options") != NULL, which == BSW_HELP_OFTEN);
+        free(text);
+    }
+}
+
 // No line is wider than 100 columns, and every word is there.
 UNIT_TEST(help_breaks_long_lines)
 {
@@ -412,11 +437,11 @@ UNIT_TEST(help_breaks_long_lines)
                                         .min = 1,
                                         .max = 5000,
                                         .help = help_text + 1};
-    const struct bsw_option_table long_table = {"long", "long", &long_one, 1};
+    const struct bsw_option_table long_table = {"long", "long", &long_one, 1, NULL};
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
     assert_non_null(out);
-    bsw_option_table_print(&long_table, out);
+    bsw_option_table_print(&long_table, BSW_HELP_OFTEN, out);
     fclose(out);
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
         assert_in_range(strlen(line), 1, 100);
@@ -438,7 +463,7 @@ UNIT_TEST(a_bad_default_is_found)
                                    .min = 1,
                                    .max = 5,
                                    .help = "n"};
-    const struct bsw_option_table bad_table = {"bad", "bad", &bad, 1};
+    const struct bsw_option_table bad_table = {"bad", "bad", &bad, 1, NULL};
     assert_refused(bsw_option_table_parse(&bad_table, &count, 0, NULL, &help, &err),
                    "--n 0: must be 1 to 5");
 }
@@ -474,7 +499,7 @@ static struct worded worded;
 static enum bsw_status parse_rows(const char *names, const char *name, const char *value)
 {
     const struct bsw_option some = {.group = &row_group, .choices = names};
-    const struct bsw_option_table row_table = {"try", "tries", &some, 1};
+    const struct bsw_option_table row_table = {"try", "tries", &some, 1, NULL};
     char *words[] = {(char *)(uintptr_t)name, (char *)(uintptr_t)value};
     memset(&worded, 0, sizeof worded);
     return bsw_option_table_parse(&row_table, &worded, name ? 2 : 0, words, &help, &err);

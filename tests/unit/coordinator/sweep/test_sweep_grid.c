@@ -101,9 +101,11 @@ static const struct bsw_sweep_grid two_codecs = {.axes = {[BSW_SWEEP_CODEC] = {2
                                                           [BSW_SWEEP_RADIUS_SCALE] = {1, {1}},
                                                           [BSW_SWEEP_MODE] = {1, {0}},
                                                           [BSW_SWEEP_EXTRA_DISTANCE] = {1, {0}},
+                                                          [BSW_SWEEP_PARTS] = {1, {0}},
                                                           [BSW_SWEEP_LISTS] = {1, {0}},
                                                           [BSW_SWEEP_PROBE] = {1, {0}},
-                                                          [BSW_SWEEP_PROBE_RATIO] = {1, {0}}}};
+                                                          [BSW_SWEEP_PROBE_RATIO] = {1, {0}},
+                                                          [BSW_SWEEP_RECALL] = {1, {0}}}};
 
 // Also one that a codec would set: points of it were not counted.
 UNIT_TEST(an_empty_axis_is_refused)
@@ -191,9 +193,11 @@ static const struct bsw_sweep_grid all_codecs = {.axes = {[BSW_SWEEP_CODEC] = {4
                                                           [BSW_SWEEP_RADIUS_SCALE] = {1, {1}},
                                                           [BSW_SWEEP_MODE] = {1, {0}},
                                                           [BSW_SWEEP_EXTRA_DISTANCE] = {2, {0, 7}},
+                                                          [BSW_SWEEP_PARTS] = {1, {0}},
                                                           [BSW_SWEEP_LISTS] = {1, {0}},
                                                           [BSW_SWEEP_PROBE] = {1, {0}},
-                                                          [BSW_SWEEP_PROBE_RATIO] = {1, {0}}}};
+                                                          [BSW_SWEEP_PROBE_RATIO] = {1, {0}},
+                                                          [BSW_SWEEP_RECALL] = {1, {0}}}};
 
 static size_t count_of(const struct bsw_sweep_points *points, const char *codec, const char *select)
 {
@@ -324,6 +328,57 @@ UNIT_TEST(too_many_points_are_refused)
     struct bsw_sweep_points points;
     wide.axes[BSW_SWEEP_K].count = wide.axes[BSW_SWEEP_OVERSAMPLE].count = BSW_SWEEP_MAX_VALUES;
     assert_int_equal(bsw_sweep_grids_expand(&wide, 1, &limits, &points, NULL), BSW_ERROR_USAGE);
+    bsw_sweep_points_deinit(&points);
+}
+
+// Beside probe and ratio, not with them.
+UNIT_TEST(recalls_are_of_indexes_with_lists)
+{
+    const struct bsw_sweep_limits limits = {
+        .num_rows = 1000, .truth_k = 100, .metric = BSW_METRIC_L2};
+    struct bsw_sweep_grid grid = two_codecs;
+    struct bsw_sweep_points points;
+    struct bsw_error err = {0};
+    fix_axes(&grid);
+    assert_int_equal(set(&grid, BSW_SWEEP_RECALL, "0,0.9,0.95,0.01"), BSW_OK);
+    assert_int_equal(bsw_sweep_grids_expand(&grid, 1, &limits, &points, &err), BSW_ERROR_USAGE);
+    assert_non_null(strstr(err.message, "--recall: no index of this sweep has lists"));
+    assert_int_equal(set(&grid, BSW_SWEEP_LISTS, "0,8"), BSW_OK);
+    assert_int_equal(set(&grid, BSW_SWEEP_PROBE, "2,4"), BSW_OK);
+    assert_ok(bsw_sweep_grids_expand(&grid, 1, &limits, &points, &err), &err);
+    static const double recalls[] = {0, 0, 0.9, 0.95, 0};
+    static const uint32_t probes[] = {0, 2, 0, 0, 4};
+    assert_int_equal(points.num_points, 5);
+    for (size_t i = 0; i < 5; i++) {
+        assert_true(points.points[i].recall == recalls[i]);
+        assert_int_equal(points.points[i].probe, probes[i]);
+    }
+    assert_int_equal(points.num_skips, 1); // 0.01
+    bsw_sweep_points_skip(&points, 2, "why");
+    bsw_sweep_points_skip(&points, 3, "why");
+    assert_int_equal(points.num_points, 3);
+    assert_true(points.points[2].recall == 0.95);
+    assert_int_equal(points.num_skips, 2);
+    assert_int_equal(points.skips[1].num_points, 2);
+    bsw_sweep_points_deinit(&points);
+}
+
+UNIT_TEST(subspaces_are_of_product_codes_alone)
+{
+    const struct bsw_sweep_limits limits = {
+        .num_rows = 1000, .truth_k = 100, .dims = 100, .metric = BSW_METRIC_L2};
+    struct bsw_sweep_grid grid = two_codecs;
+    struct bsw_sweep_points points;
+    struct bsw_error err = {0};
+    fix_axes(&grid);
+    assert_int_equal(set(&grid, BSW_SWEEP_CODEC, "saq:2,pq:8"), BSW_OK);
+    assert_int_equal(set(&grid, BSW_SWEEP_PARTS, "0,10,100,101"), BSW_OK);
+    assert_ok(bsw_sweep_grids_expand(&grid, 1, &limits, &points, &err), &err);
+    assert_int_equal(points.num_points, 1 + 3);
+    static const uint32_t parts[] = {0, 0, 10, 100};
+    for (size_t i = 0; i < 4; i++) assert_int_equal(points.points[i].parts, parts[i]);
+    assert_int_equal(points.num_skips, 1);
+    assert_string_equal(points.skips[0].reason, "subspaces 101: rows have 100 dims");
     bsw_sweep_points_deinit(&points);
 }
 

@@ -9,7 +9,7 @@
 
 static struct bsw_sweep_grid make_defaults(void)
 {
-    static const char *const texts[BSW_SWEEP_NUM_AXES] = {"saq", "3",         "0", "6", "10",
+    static const char *const texts[BSW_SWEEP_NUM_AXES] = {"saq", "3",         "0", "0", "6", "10",
                                                           "1,5", "threshold", "0", "0", "0"};
     struct bsw_sweep_grid grid;
     for (int axis = 0; axis < BSW_SWEEP_NUM_AXES; axis++)
