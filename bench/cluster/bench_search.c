@@ -10,7 +10,7 @@
 #include "common/base/fault_points.h"
 #include "common/net/message_kinds.h"
 #include "common/rows/synth.h"
-#include "coordinator/encode/encode_index.h"
+#include "coordinator/encode/encode_pass.h"
 #include "shard/codecs/codec.h"
 
 // ---- answers ----

@@ -26,9 +26,6 @@
 _Static_assert(BSW_JOURNAL_MAX_PAYLOAD >= BSW_MAX_CENTROID_BYTES + (256u << 20),
                "a plan holds a manifest");
 
-// Pairs of row and list: opening a GPU takes about as long as 16 cores need for so many.
-#define LEAST_DEVICE_PAIRS (UINT64_C(1) << 32)
-
 struct encode_job {
     struct bsw_encode_settings settings; // complete
     struct bsw_transport *transport;
@@ -168,22 +165,17 @@ static enum bsw_status raise_limit(const struct encode_job *job, struct bsw_erro
     return bsw_file_limit_raise(job->settings.copy_vectors ? 2 * shards : shards, err);
 }
 
-// With lists a device makes these, and the CPU the codes.
-static int has_enough_pairs(const struct encode_job *job)
-{
-    uint64_t num_rows = bsw_vectors_num_rows(job->vectors), lists = job->settings.lists;
-    if (lists == BSW_LISTS_AUTO) lists = bsw_encode_num_lists(num_rows);
-    return num_rows * lists >= LEAST_DEVICE_PAIRS;
-}
-
-// auto: a device only where there is enough to compute for one.
+// auto: a device only where there is enough to compute for one. With lists it finds these, and the
+// CPU makes codes.
 static enum bsw_status open_device(struct encode_job *job, struct bsw_error *err)
 {
     const struct bsw_encode_settings *s = &job->settings;
     const struct bsw_codec_table *codec = s->codec->table;
     int has_lists = s->lists > 0;
     const char *host = has_lists ? NULL : codec->host_encode;
-    int is_worth_it = has_lists ? has_enough_pairs(job) : host || codec->worth_a_device;
+    int is_worth_it =
+        has_lists ? bsw_encode_lists_want_device(s->lists, bsw_vectors_num_rows(job->vectors))
+                  : host || codec->worth_a_device;
     if (!is_worth_it && strcmp(s->device.text, "auto") == 0) return BSW_OK;
     BSW_TRY(bsw_device_choice_open(&s->device, host, job->transport, &job->device, err));
     if (has_lists && job->device.device) job->finder = bsw_device_list_finder(job->device.device);
@@ -370,22 +362,6 @@ static enum bsw_status plan(struct encode_job *job, struct bsw_error *err)
     bsw_temporary_forget(job->settings.index);
     job->train_seconds = bsw_clock_seconds() - started;
     return BSW_OK;
-}
-
-enum bsw_status bsw_manifest_share(struct bsw_transport *transport,
-                                   const struct bsw_message *message, struct bsw_manifest *manifest,
-                                   struct bsw_error *err)
-{
-    struct bsw_buffer buffer = {0};
-    enum bsw_status status = BSW_OK;
-    if (transport->rank == 0) status = bsw_manifest_pack(manifest, &buffer, err);
-    if (status == BSW_OK) status = bsw_transport_broadcast(transport, message, &buffer, err);
-    if (status == BSW_OK && transport->rank != 0) {
-        status =
-            bsw_manifest_parse("manifest from rank 0", buffer.data, buffer.bytes, manifest, err);
-    }
-    bsw_buffer_deinit(&buffer);
-    return status;
 }
 
 // ---- the end, on rank 0 ----

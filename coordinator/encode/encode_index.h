@@ -99,11 +99,6 @@ enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
                                struct bsw_transport *transport, struct bsw_encode_stats *stats,
                                struct bsw_error *err);
 
-// Rank 0's manifest to all. Afterwards ranks are to agree.
-enum bsw_status bsw_manifest_share(struct bsw_transport *transport,
-                                   const struct bsw_message *message, struct bsw_manifest *manifest,
-                                   struct bsw_error *err);
-
 // What an index is a function of, as the fields of its journals: not ranks, threads or devices.
 
 // Called on rank 0. manifest: what is known before anything is trained: source, metric, the number

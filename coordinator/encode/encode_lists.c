@@ -14,12 +14,21 @@
 #include "shard/lists/list_assignment.h"
 #include "shard/lists/list_training.h"
 
+// Pairs of row and list: opening a GPU takes about as long as 16 cores need for so many.
+#define LEAST_DEVICE_PAIRS (UINT64_C(1) << 32)
+
 uint32_t bsw_encode_num_lists(uint64_t num_rows)
 {
     double wanted = 4 * sqrt((double)num_rows);
     uint32_t count = 1;
     while (count < BSW_MAX_LISTS && count * sqrt(2.0) < wanted) count *= 2;
     return count < num_rows ? count : (uint32_t)num_rows;
+}
+
+int bsw_encode_lists_want_device(uint64_t asked, uint64_t num_rows)
+{
+    uint64_t lists = asked == BSW_LISTS_AUTO ? bsw_encode_num_lists(num_rows) : asked;
+    return num_rows * lists >= LEAST_DEVICE_PAIRS;
 }
 
 enum bsw_status bsw_encode_settle_lists(uint64_t asked, const char *source, uint64_t num_rows,

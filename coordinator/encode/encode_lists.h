@@ -22,6 +22,9 @@
 // is nearest to 4 times the square root of the rows.
 uint32_t bsw_encode_num_lists(uint64_t num_rows);
 
+// Whether `--device auto` takes a GPU for so many lists, or BSW_LISTS_AUTO, of so many rows.
+int bsw_encode_lists_want_device(uint64_t asked, uint64_t num_rows);
+
 // How many lists there will be of those that are asked for, 0 or BSW_LISTS_AUTO among them. More
 // than rows or than a manifest may hold is BSW_ERROR_USAGE. source: of the rows, for messages.
 enum bsw_status bsw_encode_settle_lists(uint64_t asked, const char *source, uint64_t num_rows,

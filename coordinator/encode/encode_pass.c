@@ -373,3 +373,21 @@ void bsw_encode_pass_deinit(struct bsw_encode_pass *pass)
     bsw_free(&pass->records);
     bsw_free(&pass->todo);
 }
+
+// ---- what all passes need ----
+
+enum bsw_status bsw_manifest_share(struct bsw_transport *transport,
+                                   const struct bsw_message *message, struct bsw_manifest *manifest,
+                                   struct bsw_error *err)
+{
+    struct bsw_buffer buffer = {0};
+    enum bsw_status status = BSW_OK;
+    if (transport->rank == 0) status = bsw_manifest_pack(manifest, &buffer, err);
+    if (status == BSW_OK) status = bsw_transport_broadcast(transport, message, &buffer, err);
+    if (status == BSW_OK && transport->rank != 0) {
+        status =
+            bsw_manifest_parse("manifest from rank 0", buffer.data, buffer.bytes, manifest, err);
+    }
+    bsw_buffer_deinit(&buffer);
+    return status;
+}

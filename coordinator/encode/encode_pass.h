@@ -42,4 +42,9 @@ enum bsw_status bsw_encode_pass_gather(struct bsw_encode_pass *pass, struct bsw_
 // Accepts {0}.
 void bsw_encode_pass_deinit(struct bsw_encode_pass *pass);
 
+// Rank 0's manifest to all. Afterwards ranks are to agree.
+enum bsw_status bsw_manifest_share(struct bsw_transport *transport,
+                                   const struct bsw_message *message, struct bsw_manifest *manifest,
+                                   struct bsw_error *err);
+
 #endif
