@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random histories of an index against a model of a few lines: rows are appended, deleted and compacted, commands are
 killed at a random rename or moment, and after each the index must be of the old or of the new generation, verify, and
-answer what brute force over the model's rows does.
+answer what brute force over the rows of the model does, over all and over some (--allow).
 
 Numbers are small integers, and searches that are compared with the model refine all rows: their values are exact. What
 codes alone answer is compared with an index made anew with the same frame.
@@ -153,10 +153,10 @@ class History:
 
     # ---- what must be so ----
 
-    def search(self, index, oversample):
+    def search(self, index, oversample, *words):
         lists = ["--probe", "all"] if "--lists" in self.codes else []
         self.do("search", "--index", index, "--queries", "queries.npy", "--k", str(K), "--oversample", str(oversample),
-                "--out", "answer", "--force", *lists)
+                "--out", "answer", "--force", *lists, *words)
         data = (self.folder / "answer").read_bytes()
         is_wide = len(data) == 16 + len(self.queries) * K * 12
         head, ids = (16, "<i8") if is_wide else (8, "<i4")
@@ -169,9 +169,14 @@ class History:
         return self.ids[rows] if self.has_ids else rows
 
     def compare(self):
-        """With brute force: values, then rows."""
-        ids, values = self.search("i", 1000)
-        live = numpy.flatnonzero(self.is_live)
+        """With brute force, over all rows and over some: values, then rows."""
+        self.compare_rows(self.is_live)
+        allowed = self.numbers.random(len(self.rows)) < 0.4
+        self.compare_rows(self.is_live & allowed, "--allow", self.save("allowed", allowed))
+
+    def compare_rows(self, is_found, *words):
+        ids, values = self.search("i", 1000, *words)
+        live = numpy.flatnonzero(is_found)
         for query, found, its_values in zip(self.queries.astype(float), ids, values):
             distances = ((self.rows[live].astype(float) - query) ** 2).sum(1)
             best = numpy.lexsort((live, distances))[:K]
