@@ -24,7 +24,11 @@ void bsw_progress_begin(struct bsw_progress *progress, const char *label, const 
                         uint64_t total)
 {
     bsw_progress_finish(progress);
-    if (progress) bsw_progress_init(progress, label, unit, total, progress->is_shown);
+    if (!progress) return;
+    double last_shown = progress->last_shown;
+    bsw_progress_init(progress, label, unit, total, progress->is_shown);
+    // Many short pieces are no longer without a line than one long one.
+    if (!progress->is_terminal && last_shown > 0) progress->last_shown = last_shown;
 }
 
 static void show(struct bsw_progress *progress, uint64_t done, double elapsed)
@@ -55,7 +59,7 @@ void bsw_progress_update(struct bsw_progress *progress, uint64_t done)
     if (!progress->is_shown) return;
     double now = bsw_clock_seconds();
     if (now - progress->last_shown < (progress->is_terminal ? 0.2 : 10.0) ||
-        now - progress->started < 1.0)
+        now - progress->started < (progress->is_terminal ? 1.0 : 0.1))
         return;
     progress->last_shown = now;
     show(progress, done < progress->total ? done : progress->total, now - progress->started);
@@ -76,6 +80,7 @@ void bsw_progress_note(struct bsw_progress *progress, const char *text)
     fprintf(stderr, progress->is_terminal ? "\r%s \033[K" : "%s\n", text);
     fflush(stderr);
     progress->is_line_open = progress->is_terminal;
+    progress->last_shown = bsw_clock_seconds();
 }
 
 // ---- callers ------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ struct bsw_progress {
     int is_shown; // 0: nothing is
     int is_terminal;
     int is_line_open; // something stands on the terminal's line
-    double started, last_shown;
+    double started, last_shown; // 0: not begun yet
 };
 
 // In every other call progress may be NULL: nothing is shown.
