@@ -180,6 +180,11 @@ static enum bsw_status settle_stage(const struct bsw_codec_settings *o, struct b
     int is_whole = o->stage_dims == 0 || o->stage_dims > BSW_MAX_DIMS;
     manifest->stage_dims = is_whole ? manifest->layout.dims : (uint32_t)o->stage_dims;
     if (o->stage_dims == 0 || bsw_manifest_stage(manifest) > 0) return BSW_OK;
+    if (manifest->layout.dims <= 32)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--stage %llu: the codes have bits of %u dims, too few for two stages: "
+                        "leave it out",
+                        (unsigned long long)o->stage_dims, manifest->layout.dims);
     return bsw_fail(err, BSW_ERROR_USAGE,
                     "--stage %llu: a multiple of 32 below %u, at the end of whole words of codes",
                     (unsigned long long)o->stage_dims, manifest->layout.dims);
