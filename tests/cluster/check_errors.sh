@@ -200,8 +200,8 @@ check_options() {
         --base synth:count=2,dims=4097 --codec xfbq --rotation random
     expect 2 '--segments is for --codec saq' "${base[@]}" --codec xfbq --segments 16x2
     expect 2 '--stage is for --codec saq' "${base[@]}" --codec xfbq --stage 32
-    expect 2 '--stage 8: a multiple of 32 below 16' "${base[@]}" --stage 8
-    expect 2 '--stage 32: a multiple of 32 below 16' "${base[@]}" --stage 32
+    expect 2 '--stage 8: the codes have bits of 16 dims, too few for two stages' "${base[@]}" --stage 8
+    expect 2 '--stage 32: the codes have bits of 16 dims, too few for two stages' "${base[@]}" --stage 32
     expect 2 "--lists 'many' is not a whole number .*, nor auto" "${base[@]}" --lists many
     expect 2 "--stage 'some' is not a whole number .*, nor auto" "${base[@]}" --stage some
     expect 2 '--scan progressive-matrix: the codes of .*good have no first stage' "${find[@]}" \
