@@ -15,7 +15,7 @@ struct bsw_progress {
     uint64_t total;
     int is_shown; // 0: nothing is
     int is_terminal;
-    int is_line_open; // something stands on the terminal's line
+    int is_line_open;           // something stands on the terminal's line
     double started, last_shown; // 0: not begun yet
 };
 
