@@ -51,6 +51,7 @@ size_t bsw_prepare_rows(const struct bsw_encode_table *table, enum bsw_metric me
 }
 
 #define MOST_LENGTH 1024.0 // of a query, in lengths of the middle
+#define MOST_LONGER 1e18   // no query gets longer than that: products with rows stay float32
 
 float bsw_ip_query_factor(const float *mean, const float *row, size_t dims)
 {
@@ -61,6 +62,7 @@ float bsw_ip_query_factor(const float *mean, const float *row, size_t dims)
         norm += (double)row[d] * (double)row[d];
     }
     double least = sqrt(norm) * sqrt(square) / MOST_LENGTH;
-    double factor = square / (dot > least ? dot : least);
+    double factor = square / (dot > least ? dot : least), most = MOST_LONGER / sqrt(norm);
+    if (factor > 1.0 && factor > most) factor = most > 1.0 ? most : 1.0;
     return factor >= 0x1p-100 && factor <= 0x1p100 ? (float)factor : 1.0f;
 }

@@ -42,8 +42,9 @@ size_t bsw_prepare_rows(const struct bsw_encode_table *table, enum bsw_metric me
 // What a query is multiplied by under ip where codes take the middle of the rows, `mean` [dims],
 // from queries, too. Its length makes no difference to the order of rows, so it may be the one that
 // leaves least of the query beside the middle: |mean|^2 / <row, mean>. A query that points away
-// from the middle, or hardly towards it, becomes so long that the middle is nothing beside it. 1
-// for a middle or a query of zeros. The sums are float64, in the order of the dimensions.
+// from the middle, or hardly towards it, becomes so long that the middle is nothing beside it, but
+// for lengths beyond 1e18, at which products would leave float32. 1 for a middle or a query of
+// zeros. The sums are float64, in the order of the dimensions.
 float bsw_ip_query_factor(const float *mean, const float *row, size_t dims);
 
 BSW_C_END

@@ -8,6 +8,7 @@
 
 #include "common/base/arithmetic.h"
 #include "kernels/encode/encode.h"
+#include "kernels/encode/prepare_rows.h"
 #include "unit_test.h"
 
 #define ROWS 32
@@ -375,6 +376,17 @@ UNIT_TEST(test_saq_center_takes_the_mean_away)
         }
         assert_true(fabs(fixture.mean_dots[r] - dot) <= 1e-6 * size);
     }
+}
+
+UNIT_TEST(queries_of_products_get_no_longer_than_float32_takes)
+{
+    const float far[2] = {-3e18f, 0}, near[2] = {-3.0f, 0}, query[2] = {127.0f, 0},
+                long_query[2] = {2e18f, 0}, along[2] = {-8.0f, 0};
+    assert_true(bsw_ip_query_factor(near, query, 2) == 1024.0f * 3.0f / 127.0f);
+    assert_true(bsw_ip_query_factor(near, along, 2) == 3.0f / 8.0f);
+    assert_true(bsw_ip_query_factor(far, query, 2) * 127.0f <= 1.0001e18f);
+    assert_true(bsw_ip_query_factor(far, query, 2) * 127.0f >= 0.9999e18f);
+    assert_true(bsw_ip_query_factor(far, long_query, 2) == 1.0f);
 }
 
 int main(void)
