@@ -66,6 +66,12 @@ __device__ __forceinline__ float half_to_float(uint16_t half)
 #endif
 }
 
+// 2^exponent, -126 .. 127.
+__device__ __forceinline__ float power_of_two(int exponent)
+{
+    return __uint_as_float(static_cast<uint32_t>(exponent + 127) << 23);
+}
+
 // The nearest half, ties to even; from 65520 on infinity.
 __device__ __forceinline__ uint16_t float_to_half(float value)
 {

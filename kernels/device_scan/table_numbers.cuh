@@ -50,24 +50,7 @@ __device__ __forceinline__ int table_exponent(enum bsw_table_type type, uint32_t
                                               : found;
 }
 
-__device__ __forceinline__ float power_of_two(int exponent)
-{
-    return __uint_as_float(static_cast<uint32_t>(exponent + 127) << 23);
-}
-
 // ---- one number ----
-
-// Nearest half, ties to even; |value| < 2^15.
-__device__ __forceinline__ uint32_t half_of(float value)
-{
-#if defined(__CUDACC__)
-    uint16_t half;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(value));
-    return half;
-#else
-    return bsw_half_nearest(static_cast<double>(fabsf(value))) | (value < 0 ? 0x8000u : 0u);
-#endif
-}
 
 __device__ __forceinline__ uint32_t byte_of(const number_format &format, uint32_t bits)
 {
@@ -81,7 +64,7 @@ __device__ __forceinline__ uint32_t encode_number(const number_format &format, f
 {
     const uint32_t bits = __float_as_uint(value);
     if (KIND == number_kind::float32) return bits;
-    if (KIND == number_kind::float16) return half_of(value);
+    if (KIND == number_kind::float16) return float_to_half(value);
     if (KIND == number_kind::float8) return byte_of(format, bits);
     return (byte_of(format, bits & 0x7fffffffu) & 0xfeu) | (value < 0.0f ? 1u : 0u);
 }

@@ -27,12 +27,6 @@ struct half_query_arguments {
 DEVICE_POINTERS(half_row_arguments, a.rows, a.raw, a.worst_error, a.out)
 DEVICE_POINTERS(half_query_arguments, a.queries, a.out)
 
-// 2^exponent, -126 .. 126.
-__device__ __forceinline__ float power_of_two(int exponent)
-{
-    return __uint_as_float(static_cast<uint32_t>(exponent + 127) << 23);
-}
-
 template <class T> __device__ __forceinline__ float load_float(const T *place)
 {
     return __double2float_rn(load_number(place)); // it is one
