@@ -127,5 +127,23 @@ static inline size_t bsw_num_bundles(size_t num_rows)
     return num_rows / BSW_BUNDLE_ROWS + (num_rows % BSW_BUNDLE_ROWS != 0);
 }
 
+// ---- bits of rows ----
+
+// Row i is bit i % 32 of word i / 32.
+static inline size_t bsw_row_bit_words(uint64_t num_rows)
+{
+    return (size_t)((num_rows + 31) / 32);
+}
+
+static inline int bsw_row_bit(const uint32_t *bits, uint64_t row)
+{
+    return bits[row / 32] >> row % 32 & 1;
+}
+
+static inline void bsw_row_bit_set(uint32_t *bits, uint64_t row)
+{
+    bits[row / 32] |= 1u << row % 32;
+}
+
 BSW_C_END
 #endif

@@ -110,29 +110,18 @@ enum bsw_status bsw_deleted_rows_write(struct bsw_manifest *manifest, const char
     return status;
 }
 
-static void turn(const struct bsw_list_order *order, const uint32_t *masks, size_t bundles,
-                 uint32_t *rows)
-{
-    for (size_t b = 0; b < bundles; b++) {
-        for (uint32_t mask = masks[b]; mask; mask &= mask - 1) {
-            size_t place = b * BSW_BUNDLE_ROWS + (size_t)__builtin_ctz(mask);
-            size_t row = order->rows ? order->rows[place] : place;
-            if (row != BSW_NO_ROW) rows[row / 32] |= 1u << row % 32;
-        }
-    }
-}
-
 enum bsw_status bsw_deleted_rows_by_row(const struct bsw_manifest *manifest, const char *folder,
                                         uint32_t shard, uint32_t **rows, struct bsw_error *err)
 {
-    size_t words = (size_t)(manifest->shards[shard].num_rows + 31) / 32;
+    size_t words = bsw_row_bit_words(manifest->shards[shard].num_rows);
     struct bsw_list_order order = {0};
     uint32_t *masks;
     BSW_TRY(bsw_allocate_zero(rows, words, sizeof **rows, "deleted rows", err));
     enum bsw_status status = bsw_deleted_rows_read(manifest, folder, shard, &masks, err);
     if (status == BSW_OK && masks) {
         status = bsw_list_order_read(manifest, folder, shard, &order, err);
-        if (status == BSW_OK) turn(&order, masks, num_bundles(manifest, shard), *rows);
+        if (status == BSW_OK)
+            bsw_list_order_set_rows(&order, 0, masks, num_bundles(manifest, shard), *rows);
     }
     bsw_free(&masks);
     bsw_list_order_deinit(&order);

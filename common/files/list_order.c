@@ -99,6 +99,18 @@ uint32_t bsw_list_of_place(const struct bsw_list_order *order, uint32_t place)
     return low;
 }
 
+void bsw_list_order_set_rows(const struct bsw_list_order *order, size_t first_bundle,
+                             const uint32_t *masks, size_t num_bundles, uint32_t *rows)
+{
+    for (size_t b = 0; b < num_bundles; b++) {
+        for (uint32_t mask = masks[b]; mask; mask &= mask - 1) {
+            size_t place = (first_bundle + b) * BSW_BUNDLE_ROWS + (size_t)__builtin_ctz(mask);
+            size_t row = order->rows ? order->rows[place] : place;
+            if (row != BSW_NO_ROW) bsw_row_bit_set(rows, row);
+        }
+    }
+}
+
 // ---- the file ----
 
 enum bsw_status bsw_list_order_pack(const struct bsw_list_order *order, uint64_t build_digest,

@@ -49,6 +49,11 @@ static inline uint32_t bsw_list_num_rows(const struct bsw_list_order *order, uin
 // The list that a place belongs to; places behind the last list are the last one's.
 uint32_t bsw_list_of_place(const struct bsw_list_order *order, uint32_t place);
 
+// Sets the bits of the rows whose places have one in masks [num_bundles], the first of which is of
+// bundle first_bundle. order: {0} where places are rows.
+void bsw_list_order_set_rows(const struct bsw_list_order *order, size_t first_bundle,
+                             const uint32_t *masks, size_t num_bundles, uint32_t *rows);
+
 // Bytes of a shard's file, and of its order in memory.
 static inline uint64_t bsw_list_order_file_bytes(uint32_t num_lists, uint64_t num_places)
 {

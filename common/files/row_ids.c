@@ -33,12 +33,9 @@ static enum bsw_status take_npy(const char *path, const struct bsw_buffer *file,
     BSW_TRY(bsw_allocate(out, numbers.count, sizeof **out, "ids", err));
     *count = numbers.count;
     for (uint64_t i = 0; i < numbers.count; i++) {
-        const unsigned char *at = file->data + numbers.first_byte + i * numbers.bytes;
-        uint64_t value = 0;
-        memcpy(&value, at, numbers.bytes);
-        if (numbers.bytes == 4 && numbers.is_signed) value = (uint64_t)(int64_t)(int32_t)value;
-        if (value > INT64_MAX) return fail_number(path, i, "is not 0 to 2^63 - 1", err);
-        (*out)[i] = (int64_t)value;
+        const unsigned char *at = file->data + numbers.first_byte + i * numbers.type.bytes;
+        (*out)[i] = bsw_integer_at(numbers.type, at);
+        if ((*out)[i] < 0) return fail_number(path, i, "is not 0 to 2^63 - 1", err);
     }
     return BSW_OK;
 }
@@ -229,7 +226,7 @@ static enum bsw_status place_live(const struct bsw_manifest *manifest, const cha
         uint32_t *deleted;
         BSW_TRY(bsw_deleted_rows_by_row(manifest, folder, i, &deleted, err));
         for (uint64_t row = 0; row < entry->num_rows; row++) {
-            if (deleted[row / 32] >> row % 32 & 1) continue;
+            if (bsw_row_bit(deleted, row)) continue;
             out[(*count)++] = (struct bsw_placed_id){ids[first + row], entry->first_row + row};
         }
         bsw_free(&deleted);

@@ -385,27 +385,36 @@ int bsw_npy_array_find(const void *data, size_t bytes, const char *const *types,
            total == bytes;
 }
 
+int bsw_npy_integer_type(const struct bsw_npy_header *header, struct bsw_integer_type *out)
+{
+    static const struct {
+        const char *name;
+        struct bsw_integer_type type;
+    } known[] = {{"i8", {8, 1}}, {"u8", {8, 0}}, {"i4", {4, 1}}, {"u4", {4, 0}}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (!bsw_npy_is_type(header, known[i].name)) continue;
+        *out = known[i].type;
+        return 1;
+    }
+    return 0;
+}
+
 enum bsw_status bsw_npy_integers_parse(const char *name, const void *data, size_t bytes,
                                        struct bsw_npy_integers *out, struct bsw_error *err)
 {
-    static const char *const types[] = {"i8", "u8", "i4", "u4"};
     const struct head head = {
         .name = name, .data = data, .bytes = bytes, .file_bytes = bytes, .err = err};
     struct bsw_npy_header header;
-    size_t type = 0;
     BSW_TRY(parse_npy_head(&head, &header));
     out->first_byte = header.first_byte;
-    while (type < 4 && !bsw_npy_is_type(&header, types[type])) type++;
-    if (type == 4 || header.num_axes != 1)
+    if (!bsw_npy_integer_type(&header, &out->type) || header.num_axes != 1)
         return bsw_fail(err, BSW_ERROR_BAD_DATA,
                         "%s: must be one axis of int64, uint64, int32 or uint32: in Python, "
                         "numpy.save(FILE, ids.astype('int64'))",
                         name);
-    out->bytes = types[type][1] == '8' ? 8 : 4;
-    out->is_signed = types[type][0] == 'i';
     out->count = header.shape[0];
-    if (out->count == (bytes - out->first_byte) / out->bytes &&
-        (bytes - out->first_byte) % out->bytes == 0)
+    if (out->count == (bytes - out->first_byte) / out->type.bytes &&
+        (bytes - out->first_byte) % out->type.bytes == 0)
         return BSW_OK;
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %zu bytes do not fit the %llu numbers it says",
                     name, bytes, (unsigned long long)out->count);

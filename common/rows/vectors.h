@@ -15,6 +15,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/base/c_linkage.h"
 #include "common/base/file.h"
@@ -85,11 +86,30 @@ enum bsw_status bsw_npy_header_parse(const char *name, const void *head, size_t 
 // Whether its numbers are of this type, "i4", in the order of bytes that is read.
 int bsw_npy_is_type(const struct bsw_npy_header *header, const char *name);
 
+// Integers as files have them, in little-endian order.
+struct bsw_integer_type {
+    size_t bytes; // 4 or 8
+    int is_signed;
+};
+// One of them; of what is beyond int64 those bits, which are a negative number.
+static inline int64_t bsw_integer_at(struct bsw_integer_type type, const void *at)
+{
+    uint32_t narrow;
+    int64_t wide;
+    if (type.bytes == sizeof wide) {
+        memcpy(&wide, at, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, at, sizeof narrow);
+    return type.is_signed ? (int64_t)(int32_t)narrow : (int64_t)narrow;
+}
+// 0: a .npy file's numbers are none of int32, int64, uint32 and uint64.
+int bsw_npy_integer_type(const struct bsw_npy_header *header, struct bsw_integer_type *out);
+
 // A whole .npy file of integers with one axis, which is no vectors.
 struct bsw_npy_integers {
     uint64_t first_byte, count;
-    size_t bytes; // of a number: 4 or 8
-    int is_signed;
+    struct bsw_integer_type type;
 };
 enum bsw_status bsw_npy_integers_parse(const char *name, const void *data, size_t bytes,
                                        struct bsw_npy_integers *out, struct bsw_error *err);

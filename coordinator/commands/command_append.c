@@ -2,7 +2,6 @@
 // append: more rows for an index, coded as its others are (coordinator/encode/append_index.h).
 #include "coordinator/encode/append_index.h"
 
-#include "common/base/process.h"
 #include "common/files/row_ids.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/facts.h"
@@ -71,10 +70,7 @@ static void report(const struct bsw_transport *transport, const struct append_op
     bsw_fact_integer(&f, "dropped_rows", s->encode.num_dropped_rows,
                      s->encode.num_dropped_rows > 0 ? "dropped rows: %d\n" : NULL);
     report_drift(&f, s);
-    bsw_fact_integer(&f, "ranks", (uint64_t)transport->num_ranks, NULL);
-    bsw_fact_text(&f, "device", s->encode.device, NULL);
-    bsw_fact_real(&f, "encode_seconds", s->encode.encode_seconds, "encoding %.2f s\n");
-    bsw_fact_integer(&f, "peak_memory_bytes", bsw_process_peak_bytes(), NULL);
+    bsw_append_cost_facts(&f, transport, s);
     bsw_facts_end(&f, BSW_OK);
 }
 

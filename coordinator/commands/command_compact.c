@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // compact: an index anew, of the rows that deletes have left, with the same codes
 // (coordinator/encode/append_index.h).
-#include "common/base/process.h"
 #include "coordinator/encode/append_index.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/facts.h"
@@ -39,10 +38,7 @@ static void report(const struct bsw_transport *transport, const struct compact_o
     bsw_facts_say(&f, "rows have new numbers, from 0 on%s\n",
                   s->has_ids ? "; ids are as they were" : "");
     bsw_fact_flag(&f, "has_ids", s->has_ids, NULL);
-    bsw_fact_integer(&f, "ranks", (uint64_t)transport->num_ranks, NULL);
-    bsw_fact_text(&f, "device", s->encode.device, NULL);
-    bsw_fact_real(&f, "encode_seconds", s->encode.encode_seconds, "encoding %.2f s\n");
-    bsw_fact_integer(&f, "peak_memory_bytes", bsw_process_peak_bytes(), NULL);
+    bsw_append_cost_facts(&f, transport, s);
     bsw_facts_end(&f, BSW_OK);
 }
 

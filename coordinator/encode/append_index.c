@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/process.h"
 #include "common/files/row_ids.h"
 #include "coordinator/job/index_generation.h"
 #include "coordinator/job/live_rows.h"
@@ -217,4 +218,13 @@ int bsw_append_has_drifted(const struct bsw_append_stats *stats)
     const struct bsw_code_check *old = &stats->before, *now = &stats->encode.check;
     return old->num_queries > 0 && now->num_queries > 0 &&
            now->recall < old->recall - BSW_APPEND_DRIFT;
+}
+
+void bsw_append_cost_facts(struct bsw_facts *facts, const struct bsw_transport *transport,
+                           const struct bsw_append_stats *stats)
+{
+    bsw_fact_integer(facts, "ranks", (uint64_t)transport->num_ranks, NULL);
+    bsw_fact_text(facts, "device", stats->encode.device, NULL);
+    bsw_fact_real(facts, "encode_seconds", stats->encode.encode_seconds, "encoding %.2f s\n");
+    bsw_fact_integer(facts, "peak_memory_bytes", bsw_process_peak_bytes(), NULL);
 }

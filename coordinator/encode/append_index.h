@@ -5,6 +5,7 @@
 #define BITSWEEP_COORDINATOR_APPEND_INDEX_H
 
 #include "coordinator/encode/encode_index.h"
+#include "coordinator/job/facts.h"
 
 #define BSW_KEEP_GENERATIONS 1 // older ones, by default
 
@@ -46,5 +47,9 @@ enum bsw_status bsw_compact_run(const struct bsw_append_settings *settings,
 
 // Whether codes find so much less of new rows than of those the index was made from.
 int bsw_append_has_drifted(const struct bsw_append_stats *stats);
+
+// What it took, at the end of a report on rank 0.
+void bsw_append_cost_facts(struct bsw_facts *facts, const struct bsw_transport *transport,
+                           const struct bsw_append_stats *stats);
 
 #endif

@@ -102,39 +102,21 @@ static enum bsw_status set_id(const struct bsw_allowed_base *base, enum bsw_stat
                     (unsigned long long)(base->first_row + base->num_rows - 1));
 }
 
-// Numbers in a file: width 4 or 8.
-struct id_kind {
-    size_t width;
-    int is_signed;
-};
-
-static enum bsw_status set_number(const struct bsw_allowed_base *base, struct id_kind kind,
-                                  const unsigned char *at, struct bsw_allowed_rows *out,
-                                  struct bsw_error *err)
-{
-    uint32_t narrow;
-    uint64_t wide;
-    memcpy(&narrow, at, sizeof narrow);
-    if (kind.width == 8) memcpy(&wide, at, sizeof wide);
-    int64_t id = kind.width == 8  ? (int64_t)wide
-                 : kind.is_signed ? (int64_t)(int32_t)narrow
-                                  : (int64_t)narrow;
-    return set_id(base, BSW_ERROR_BAD_DATA, id, !kind.is_signed && id < 0, out, err);
-}
-
 // `num` ids from a byte on, `stride` bytes apart.
-static enum bsw_status read_ids(const struct bsw_allowed_base *base, struct id_kind kind,
+static enum bsw_status read_ids(const struct bsw_allowed_base *base, struct bsw_integer_type type,
                                 uint64_t at, uint64_t num, size_t stride,
                                 struct bsw_allowed_rows *out, struct bsw_error *err)
 {
     BSW_TRY(bsw_buffer_reserve(&out->row, IDS_AT_A_TIME * stride, err));
     for (uint64_t done = 0, count; done < num; done += count) {
         count = num - done < IDS_AT_A_TIME ? num - done : IDS_AT_A_TIME;
-        size_t bytes = (size_t)(count - 1) * stride + kind.width;
+        size_t bytes = (size_t)(count - 1) * stride + type.bytes;
         BSW_TRY(
             bsw_file_read_at(out->fd, out->name, at + done * stride, out->row.data, bytes, err));
-        for (uint64_t i = 0; i < count; i++)
-            BSW_TRY(set_number(base, kind, out->row.data + i * stride, out, err));
+        for (uint64_t i = 0; i < count; i++) {
+            int64_t id = bsw_integer_at(type, out->row.data + i * stride);
+            BSW_TRY(set_id(base, BSW_ERROR_BAD_DATA, id, !type.is_signed && id < 0, out, err));
+        }
     }
     return BSW_OK;
 }
@@ -192,7 +174,7 @@ static enum bsw_status open_u32bin(const struct opened *file, struct bsw_allowed
     BSW_TRY(check_ids(file, shape[0], shape[1], 4, sizeof shape, out->name, err));
     BSW_TRY(make_bits(out, err));
     uint64_t num = (file->bytes - sizeof shape) / 4;
-    return read_ids(file->base, (struct id_kind){4, 0}, sizeof shape, num, 4, out, err);
+    return read_ids(file->base, (struct bsw_integer_type){4, 0}, sizeof shape, num, 4, out, err);
 }
 
 // One record of all ids, or one of each: any other width would be lists of several queries.
@@ -210,8 +192,8 @@ static enum bsw_status open_ivecs(const struct opened *file, struct bsw_allowed_
                         first);
     if (num > 1 && first != 1) return fail_ids(out->name, num, (uint64_t)first, err);
     BSW_TRY(make_bits(out, err));
-    const struct id_kind kind = {4, 1};
-    if (num == 1) return read_ids(file->base, kind, 4, (uint64_t)first, 4, out, err);
+    const struct bsw_integer_type type = {4, 1};
+    if (num == 1) return read_ids(file->base, type, 4, (uint64_t)first, 4, out, err);
     for (uint64_t i = 0; i < num; i++) { // each with its own head
         int32_t record_head[2];
         BSW_TRY(bsw_file_read_at(out->fd, out->name, i * 8, record_head, 8, err));
@@ -241,37 +223,26 @@ static enum bsw_status open_bools(const struct opened *file, const struct bsw_np
 static enum bsw_status open_npy(const struct opened *file, struct bsw_allowed_rows *out,
                                 struct bsw_error *err)
 {
-    static const struct {
-        const char *name;
-        struct id_kind kind;
-    } known[] = {{"i4", {4, 1}}, {"i8", {8, 1}}, {"u4", {4, 0}}, {"u8", {8, 0}}};
     struct bsw_npy_header header;
+    struct bsw_integer_type type;
     BSW_TRY(
         bsw_npy_header_parse(out->name, file->head, file->head_bytes, file->bytes, &header, err));
     if (header.num_axes < 1 || header.num_axes > 2)
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %zu axes, must be 1 or 2", out->name,
                         header.num_axes);
     if (bsw_npy_is_type(&header, "b1")) return open_bools(file, &header, out, err);
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (!bsw_npy_is_type(&header, known[i].name)) continue;
+    if (bsw_npy_integer_type(&header, &type)) {
         uint64_t rows = header.num_axes == 2 ? header.shape[0] : 1,
                  columns = header.shape[header.num_axes - 1];
-        size_t width = known[i].kind.width;
-        BSW_TRY(check_ids(file, rows, columns, width, header.first_byte, out->name, err));
+        BSW_TRY(check_ids(file, rows, columns, type.bytes, header.first_byte, out->name, err));
         BSW_TRY(make_bits(out, err));
-        return read_ids(file->base, known[i].kind, header.first_byte, rows == 1 ? columns : rows,
-                        width, out, err);
+        return read_ids(file->base, type, header.first_byte, rows == 1 ? columns : rows, type.bytes,
+                        out, err);
     }
     return bsw_fail(err, BSW_ERROR_BAD_DATA,
                     "%s: numbers are of type '%.*s': bool (masks), int32, int64, uint32 and uint64 "
                     "(ids) are read",
                     out->name, header.descr_length < 32 ? header.descr_length : 32, header.descr);
-}
-
-static int ends_in(const char *path, const char *ending)
-{
-    size_t length = strlen(path), own = strlen(ending);
-    return length > own && strcmp(path + length - own, ending) == 0;
 }
 
 static enum bsw_status open_file(struct opened *file, struct bsw_allowed_rows *out,
@@ -283,7 +254,7 @@ static enum bsw_status open_file(struct opened *file, struct bsw_allowed_rows *o
                                 struct bsw_error *err);
     } formats[] = {{".npy", open_npy}, {".u32bin", open_u32bin}, {".ivecs", open_ivecs}};
     size_t f = 0, num = sizeof formats / sizeof formats[0];
-    while (f < num && !ends_in(out->name, formats[f].ending)) f++;
+    while (f < num && !bsw_name_ends_with(out->name, formats[f].ending)) f++;
     if (f == num)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--allow %s: the name must end in .npy, .u32bin or "

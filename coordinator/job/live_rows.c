@@ -18,19 +18,7 @@ struct bsw_live_shard {
 
 // ---- which rows ----
 
-// Bits of the shard's rows, from the masks of its bundles.
-static void note_live(const struct bsw_live_shard *shard, uint64_t first_place,
-                      const uint32_t *masks, size_t num_bundles, uint32_t *live)
-{
-    for (size_t b = 0; b < num_bundles; b++) {
-        for (uint32_t mask = masks[b]; mask; mask &= mask - 1) {
-            uint64_t place = first_place + b * BSW_BUNDLE_ROWS + (uint32_t)__builtin_ctz(mask);
-            uint64_t row = shard->order.rows ? shard->order.rows[place] : place;
-            if (row != BSW_NO_ROW) live[row / 32] |= 1u << row % 32;
-        }
-    }
-}
-
+// Digests of all bundles, and bits of the rows.
 static enum bsw_status read_masks(const struct bsw_shard_file *file, struct bsw_live_shard *shard,
                                   uint32_t *live, struct bsw_error *err)
 {
@@ -45,7 +33,7 @@ static enum bsw_status read_masks(const struct bsw_shard_file *file, struct bsw_
         if (status != BSW_OK) break;
         bsw_code_arrays_in_block(&file->shape, buffer.data, num, &arrays);
         memcpy(shard->digests + first, arrays.row_digests, num * sizeof *shard->digests);
-        note_live(shard, first * BSW_BUNDLE_ROWS, arrays.masks, num, live);
+        bsw_list_order_set_rows(&shard->order, first, arrays.masks, num, live);
     }
     bsw_buffer_deinit(&buffer);
     return status;
@@ -55,7 +43,7 @@ static uint64_t list_rows(const uint32_t *live, uint64_t num_rows, uint32_t *row
 {
     uint64_t count = 0;
     for (uint64_t row = 0; row < num_rows; row++)
-        if (live[row / 32] >> row % 32 & 1) rows[count++] = (uint32_t)row;
+        if (bsw_row_bit(live, row)) rows[count++] = (uint32_t)row;
     return count;
 }
 
@@ -64,7 +52,7 @@ static enum bsw_status find_rows(const struct bsw_manifest *manifest,
                                  struct bsw_live_shard *shard, struct bsw_error *err)
 {
     const struct bsw_shard_entry *entry = &manifest->shards[index];
-    size_t words = (size_t)(entry->num_rows + 31) / 32;
+    size_t words = bsw_row_bit_words(entry->num_rows);
     uint32_t *live;
     BSW_TRY(bsw_allocate(&shard->digests, bsw_num_bundles((size_t)file->shape.num_places),
                          sizeof *shard->digests, "digests", err));

@@ -163,7 +163,7 @@ static int is_allowed(const struct truth_device *job, size_t first, size_t r)
 {
     size_t bit = (size_t)((job->needs.filter_row + first) % 32) + r;
     if (!job->needs.filter) return 1;
-    return ((const uint32_t *)(const void *)job->allowed.data)[bit / 32] >> bit % 32 & 1;
+    return bsw_row_bit((const uint32_t *)(const void *)job->allowed.data, bit);
 }
 
 static enum bsw_status judge_rows(void *context, size_t first, size_t count, const double *norms,

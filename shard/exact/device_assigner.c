@@ -75,7 +75,7 @@ static enum bsw_status take_centroids(void *context, size_t first, size_t count,
                                       const double *norms, uint32_t *masks, struct bsw_error *err)
 {
     (void)context, (void)first, (void)norms, (void)err;
-    for (size_t r = 0; r < count; r++) masks[r / 32] |= 1u << r % 32;
+    for (size_t r = 0; r < count; r++) bsw_row_bit_set(masks, r);
     return BSW_OK;
 }
 

@@ -26,20 +26,6 @@ struct bsw_row_mask {
 };
 void bsw_row_mask_deinit(struct bsw_row_mask *mask);
 
-// Bits of rows: row i is bit i % 32 of word i / 32.
-static inline size_t bsw_row_bit_words(uint64_t num_rows)
-{
-    return (size_t)((num_rows + 31) / 32);
-}
-static inline int bsw_row_bit(const uint32_t *bits, uint64_t row)
-{
-    return bits[row / 32] >> row % 32 & 1;
-}
-static inline void bsw_row_bit_set(uint32_t *bits, uint64_t row)
-{
-    bits[row / 32] |= 1u << row % 32;
-}
-
 // The mask of a shard of num_bundles bundles whose rows [0, num_rows) are bits [first_row,
 // first_row + num_rows) of `bits`; order: of rows in lists, {0} where places are rows. What the
 // mask had is lost, its version is new. With all OpenMP threads.
