@@ -200,13 +200,7 @@ void check_exact()
     for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
         for (int type = 0; type <= BSW_VECTOR_INT8; type++) {
             for (int fill = 0; fill < NUM_NUMBER_FILLS; fill++) {
-                exact_case c = {static_cast<bsw_metric>(metric),
-                                static_cast<bsw_vector_type>(type),
-                                31,
-                                41,
-                                5,
-                                static_cast<number_fill>(fill),
-                                stream += 10};
+                exact_case c = small_case(metric, type, fill, stream += 10);
                 check_pairs(c);
                 check_scans_of(c, {{0, 2, 1}, fill == EQUAL_ROWS ? 3u : 9u, 0});
                 if (checks.small && type != fill) continue;

@@ -31,6 +31,18 @@ struct exact_case {
     uint64_t stream;
 };
 
+// Of 31 dims, 41 rows and 5 queries.
+inline exact_case small_case(int metric, int type, int fill, uint64_t stream)
+{
+    return {static_cast<bsw_metric>(metric),
+            static_cast<bsw_vector_type>(type),
+            31,
+            41,
+            5,
+            static_cast<number_fill>(fill),
+            stream};
+}
+
 std::string describe(const exact_case &c, const char *kernel);
 
 // Vectors as a source has them and as the reference takes them.

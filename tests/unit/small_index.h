@@ -200,6 +200,19 @@ static inline void make_small_index(const struct small_index *what, const char *
     bsw_free(&digests);
 }
 
+// An index to search in: 600 rows of 16 dims, 3 shards.
+static inline void write_search_index(const char *folder)
+{
+    const struct small_index what = {.source = "synth:count=600,dims=16",
+                                     .codec = &bsw_codec_xfbq,
+                                     .metric = BSW_METRIC_COSINE,
+                                     .bits = 2,
+                                     .num_shards = 3};
+    struct bsw_manifest manifest;
+    make_small_index(&what, folder, &manifest);
+    bsw_manifest_deinit(&manifest);
+}
+
 // ---- codes as plain integers ----
 
 // What one shard file of planes holds, row by row.

@@ -79,17 +79,9 @@ static char index_path[512];
 
 static int make_data(void **state)
 {
-    struct bsw_manifest manifest;
-    const struct small_index what = {.source = "synth:count=600,dims=16",
-                                     .codec = &bsw_codec_xfbq,
-                                     .metric = BSW_METRIC_COSINE,
-                                     .bits = 2,
-                                     .num_shards = 3};
     if (make_temporary_folder(state) != 0) return -1;
     strcpy(index_path, temporary_folder);
-    make_small_index(&what, index_path, &manifest);
-    assert_ok(bsw_manifest_write(&manifest, index_path, &err), &err);
-    bsw_manifest_deinit(&manifest);
+    write_search_index(index_path);
     return 0;
 }
 

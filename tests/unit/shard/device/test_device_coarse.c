@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/arithmetic.h"
+#include "emulated_device.h"
 #include "shard/device/device_coarse.h"
 #include "unit_test.h"
 
@@ -13,7 +14,6 @@ enum { DIMS = 45, QUERIES = 29, MOST_LISTS = 11000 };
 enum { MANY = 1030, FEW_DIMS = 4, FEW = 20 }; // queries of more than a group, their lists
 
 static struct bsw_error err;
-static bsw_device *device;
 static size_t most_group; // of choices that stay
 static float centroids[MOST_LISTS * DIMS], vectors[MANY * FEW_DIMS], center[DIMS];
 
@@ -144,15 +144,48 @@ static int compare_put_off(struct bsw_device_coarse *coarse, const struct bsw_li
     return is_told;
 }
 
+// A search whose coarse step is the device's, and one of the host.
+struct both_ways {
+    struct bsw_coarse_search *host, *own;
+    struct bsw_device_coarse coarse;
+    size_t used; // bytes of the device before
+};
+
+static void open_both(const struct bsw_manifest *manifest, struct bsw_probe_settings settings,
+                      const struct bsw_device_coarse_needs *needs, int is_residual,
+                      struct both_ways *out)
+{
+    const float *less = is_residual ? center : NULL;
+    size_t free_bytes = (size_t)1 << 30;
+    assert_ok(bsw_coarse_search_open(manifest, &settings, less, BSW_CPU_REFERENCE, 1, &out->host,
+                                     &err),
+              &err);
+    assert_ok(bsw_coarse_search_open(manifest, &settings, less, bsw_cpu_level_detect(), 2,
+                                     &out->own, &err),
+              &err);
+    out->used = bsw_device_used_bytes(device);
+    assert_ok(bsw_device_coarse_open(device, needs, free_bytes, &out->coarse, &err), &err);
+    assert_int_equal(bsw_device_used_bytes(device) - out->used,
+                     bsw_device_coarse_bytes(needs, free_bytes));
+    assert_ok(bsw_device_coarse_take(&out->coarse, out->own, &err), &err);
+}
+
+static void close_both(struct both_ways *both)
+{
+    bsw_coarse_search_close(&both->own);
+    bsw_coarse_search_close(&both->host);
+    bsw_device_coarse_close(&both->coarse);
+    assert_int_equal(bsw_device_used_bytes(device), both->used);
+}
+
 // How many queries of choices that stay the device told the lists of.
 static uint64_t check_staying_of(const struct bsw_manifest *manifest,
                                  struct bsw_probe_settings settings, size_t num_queries,
                                  size_t max_queries, size_t step, int is_residual)
 {
-    struct bsw_coarse_search *host, *own;
-    struct bsw_device_coarse coarse;
     struct bsw_list_choice expected, put_off;
-    size_t dims = bsw_manifest_row_dims(manifest), free_bytes = (size_t)1 << 30;
+    struct both_ways both;
+    size_t dims = bsw_manifest_row_dims(manifest);
     const struct bsw_device_coarse_needs needs = {.num_lists = manifest->lists.count,
                                                   .dims = dims,
                                                   .max_queries = max_queries,
@@ -160,28 +193,15 @@ static uint64_t check_staying_of(const struct bsw_manifest *manifest,
                                                   .stays = 1,
                                                   .has_additions = is_residual,
                                                   .most_group = most_group};
-    const float *less = is_residual ? center : NULL;
     uint64_t num_told = 0;
-    assert_ok(bsw_coarse_search_open(manifest, &settings, less, BSW_CPU_REFERENCE, 1, &host, &err),
-              &err);
-    assert_ok(
-        bsw_coarse_search_open(manifest, &settings, less, bsw_cpu_level_detect(), 2, &own, &err),
-        &err);
-    size_t used = bsw_device_used_bytes(device);
-    assert_ok(bsw_device_coarse_open(device, &needs, free_bytes, &coarse, &err), &err);
-    assert_int_equal(bsw_device_used_bytes(device) - used,
-                     bsw_device_coarse_bytes(&needs, free_bytes));
-    assert_ok(bsw_device_coarse_take(&coarse, own, &err), &err);
+    open_both(manifest, settings, &needs, is_residual, &both);
     for (size_t q = 0; q < num_queries; q += step) {
         size_t num = num_queries - q < step ? num_queries - q : step;
-        assert_ok(bsw_coarse_search_run(host, vectors + q * dims, num, &expected, &err), &err);
-        assert_ok(bsw_coarse_search_run(own, vectors + q * dims, num, &put_off, &err), &err);
-        if (compare_put_off(&coarse, &put_off, &expected)) num_told += num;
+        assert_ok(bsw_coarse_search_run(both.host, vectors + q * dims, num, &expected, &err), &err);
+        assert_ok(bsw_coarse_search_run(both.own, vectors + q * dims, num, &put_off, &err), &err);
+        if (compare_put_off(&both.coarse, &put_off, &expected)) num_told += num;
     }
-    bsw_coarse_search_close(&own);
-    bsw_coarse_search_close(&host);
-    bsw_device_coarse_close(&coarse);
-    assert_int_equal(bsw_device_used_bytes(device), used);
+    close_both(&both);
     return num_told;
 }
 
@@ -198,38 +218,24 @@ static uint64_t check_staying(const struct bsw_manifest *manifest,
 static uint64_t check(const struct bsw_manifest *manifest, struct bsw_probe_settings settings,
                       size_t max_queries, size_t step, int is_residual)
 {
-    struct bsw_coarse_search *host, *own;
-    struct bsw_device_coarse coarse;
     struct bsw_list_choice expected, found;
-    size_t dims = bsw_manifest_row_dims(manifest), free_bytes = (size_t)1 << 30;
+    struct both_ways both;
+    size_t dims = bsw_manifest_row_dims(manifest);
     const struct bsw_device_coarse_needs needs = {.num_lists = manifest->lists.count,
                                                   .dims = dims,
                                                   .max_queries = max_queries,
                                                   .probe = settings.probe};
-    const float *less = is_residual ? center : NULL;
-    assert_ok(bsw_coarse_search_open(manifest, &settings, less, BSW_CPU_REFERENCE, 1, &host, &err),
-              &err);
-    assert_ok(
-        bsw_coarse_search_open(manifest, &settings, less, bsw_cpu_level_detect(), 2, &own, &err),
-        &err);
-    size_t used = bsw_device_used_bytes(device);
-    assert_ok(bsw_device_coarse_open(device, &needs, free_bytes, &coarse, &err), &err);
-    assert_int_equal(bsw_device_used_bytes(device) - used,
-                     bsw_device_coarse_bytes(&needs, free_bytes));
-    assert_ok(bsw_device_coarse_take(&coarse, own, &err), &err);
+    open_both(manifest, settings, &needs, is_residual, &both);
     uint64_t allocations = bsw_device_num_allocations(device);
     for (size_t q = 0; q < QUERIES; q += step) {
         size_t num = QUERIES - q < step ? QUERIES - q : step;
-        assert_ok(bsw_coarse_search_run(host, vectors + q * dims, num, &expected, &err), &err);
-        assert_ok(bsw_coarse_search_run(own, vectors + q * dims, num, &found, &err), &err);
+        assert_ok(bsw_coarse_search_run(both.host, vectors + q * dims, num, &expected, &err), &err);
+        assert_ok(bsw_coarse_search_run(both.own, vectors + q * dims, num, &found, &err), &err);
         compare(&found, &expected);
     }
     assert_int_equal(bsw_device_num_allocations(device), allocations);
-    uint64_t num_found = coarse.num_found;
-    bsw_coarse_search_close(&own);
-    bsw_coarse_search_close(&host);
-    bsw_device_coarse_close(&coarse);
-    assert_int_equal(bsw_device_used_bytes(device), used);
+    uint64_t num_found = both.coarse.num_found;
+    close_both(&both);
     return num_found;
 }
 
@@ -327,18 +333,6 @@ UNIT_TEST(none_without_memory_or_use)
     assert_ok(bsw_device_coarse_take(&none, search, &err), &err);
     bsw_coarse_search_close(&search);
     bsw_device_coarse_close(&none);
-}
-
-static int open_device(void **state)
-{
-    const struct bsw_device_options options = {.num_sharers = 1, .timeout_seconds = 60};
-    return bsw_device_open(&options, &device, &err) != BSW_OK;
-}
-
-static int close_device(void **state)
-{
-    bsw_device_close(&device);
-    return 0;
 }
 
 int main(void)

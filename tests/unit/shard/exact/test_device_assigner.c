@@ -3,13 +3,13 @@
 // without a screen, over several calls, with centroids that do not fit, and where it does not pay.
 #include <stdlib.h>
 
+#include "emulated_device.h"
 #include "kernels/device_scan/device_tuning.h"
 #include "list_assignment_case.h"
 #include "shard/exact/device_assigner.h"
 #include "unit_test.h"
 
 static struct bsw_error err;
-static bsw_device *device;
 
 static struct bsw_list_assigner_needs needs_of(const struct bsw_list_finder *finder)
 {
@@ -155,18 +155,6 @@ UNIT_TEST(a_finder_is_taken_where_it_pays)
     assert_null(needs.finder);
     bsw_list_assigner_take_finder(&needs, NULL, 100);
     assert_null(needs.finder);
-}
-
-static int open_device(void **state)
-{
-    const struct bsw_device_options options = {.num_sharers = 1, .timeout_seconds = 60};
-    return bsw_device_open(&options, &device, &err) != BSW_OK;
-}
-
-static int close_device(void **state)
-{
-    bsw_device_close(&device);
-    return 0;
 }
 
 int main(void)
