@@ -157,9 +157,9 @@ static void open_both(const struct bsw_manifest *manifest, struct bsw_probe_sett
 {
     const float *less = is_residual ? center : NULL;
     size_t free_bytes = (size_t)1 << 30;
-    assert_ok(bsw_coarse_search_open(manifest, &settings, less, BSW_CPU_REFERENCE, 1, &out->host,
-                                     &err),
-              &err);
+    assert_ok(
+        bsw_coarse_search_open(manifest, &settings, less, BSW_CPU_REFERENCE, 1, &out->host, &err),
+        &err);
     assert_ok(bsw_coarse_search_open(manifest, &settings, less, bsw_cpu_level_detect(), 2,
                                      &out->own, &err),
               &err);
