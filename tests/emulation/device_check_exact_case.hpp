@@ -31,7 +31,7 @@ struct exact_case {
     uint64_t stream;
 };
 
-// Of 31 dims, 41 rows and 5 queries.
+// 31 dims, 41 rows and 5 queries.
 inline exact_case small_case(int metric, int type, int fill, uint64_t stream)
 {
     return {static_cast<bsw_metric>(metric),
