@@ -165,8 +165,7 @@ static enum bsw_status raise_limit(const struct encode_job *job, struct bsw_erro
     return bsw_file_limit_raise(job->settings.copy_vectors ? 2 * shards : shards, err);
 }
 
-// auto: a device only where there is enough to compute for one. With lists it finds these, and the
-// CPU makes codes.
+// auto: a device only where there is enough to compute for one. With lists it finds these.
 static enum bsw_status open_device(struct encode_job *job, struct bsw_error *err)
 {
     const struct bsw_encode_settings *s = &job->settings;
@@ -538,6 +537,15 @@ static enum bsw_status lay_out(struct encode_job *job, struct bsw_error *err)
     return assign_lists(job, err);
 }
 
+// That the pass codes by; NULL: the CPU. One that auto took for the lists makes codes, too, where it
+// is quicker.
+static bsw_device *code_device(const struct encode_job *job)
+{
+    const struct bsw_codec_table *codec = job->settings.codec->table;
+    int is_auto = strcmp(job->settings.device.text, "auto") == 0;
+    return codec->device_coder && (!is_auto || codec->worth_a_device) ? job->device.device : NULL;
+}
+
 // Each line ends with an agreement, so that no rank runs ahead of a fault of another.
 static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
 {
@@ -553,7 +561,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
                                          .manifest = &job->manifest,
                                          .vectors = job->vectors,
                                          .lists = job->pass.lists,
-                                         .device = job->finder.find ? NULL : job->device.device,
+                                         .device = code_device(job),
                                          .journal = &job->journal};
     BSW_TRY(bsw_transport_agree(transport, bsw_encode_pass_run(&job->pass, err), err));
     status = bsw_encode_pass_gather(&job->pass, err);

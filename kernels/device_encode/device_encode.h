@@ -73,5 +73,31 @@ BSW_DEVICE_CALL int bsw_device_saq_quantize(const struct bsw_saq_frame *frame,
                                             const struct bsw_device_saq_codes *codes,
                                             bsw_stream stream);
 
+// ---- residuals: rows less the centroids of their lists ----
+
+// centroids [num][dims] less mean [dims], in place.
+BSW_DEVICE_CALL int bsw_device_center_lists(const float *mean, uint32_t dims, uint32_t num,
+                                            float *centroids, bsw_stream stream);
+
+// centered [num_rows][dims], rows less the mean, less the centroids, which are so too, of lists
+// [num_rows]. norms: [num_rows], those of bsw_encode_table.squared_norms of the rows as they came,
+// rounded to float32; NULL: nobody needs them.
+BSW_DEVICE_CALL int bsw_device_subtract_lists(const float *centroids, const uint32_t *lists,
+                                              uint32_t dims, uint32_t num_rows, float *centered,
+                                              float *norms, bsw_stream stream);
+
+// Products of a row's centroid, projected to the frame, with the projected row (exact) and with
+// steps * its code (coded): float32 products added up in lanes and tree of kernel_sums.h over the
+// dims of all segments, without fma; 0 where the row's norm, of saq_quantize, counts as 0.
+struct bsw_device_list_products {
+    const uint32_t *lists;          // [num_rows]
+    const float *centroids, *norms; // [lists][padded_dims], [num_rows]
+    float *exact, *coded;           // [num_rows]
+};
+BSW_DEVICE_CALL int bsw_device_saq_list_products(const struct bsw_saq_frame *frame,
+                                                 const float *projected, uint32_t num_rows,
+                                                 const struct bsw_device_list_products *products,
+                                                 bsw_stream stream);
+
 BSW_C_END
 #endif

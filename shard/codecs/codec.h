@@ -23,6 +23,7 @@
 
 struct bsw_table_scan_table; // kernels/table_scan/table_scan.h
 struct bsw_product_codes;    // shard/codecs/product_codes.h
+struct bsw_device_coder;     // shard/codecs/device_coder.h
 
 enum bsw_stage_choice {
     BSW_STAGE_DEFAULT, // as the model says, without one BSW_STAGE_AUTO
@@ -137,6 +138,8 @@ struct bsw_codec_table {
     int worth_a_device;      // encoding is quicker on a GPU
     const char *host_encode; // what to say of encode on a GPU, where there is none: "--codec raw"
     const char *host_list_search; // likewise of a search of lists
+    // Rows on a GPU; NULL: the CPU codes them, too where `host_encode` does not refuse a GPU.
+    const struct bsw_device_coder *device_coder;
 
     // ---- encode: settings, training ----
     // What only makes sense together, before anything is opened; fills in defaults.

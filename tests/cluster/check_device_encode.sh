@@ -67,7 +67,7 @@ if ((most_ranks > 1)); then
 fi
 BITSWEEP_EMULATOR_ORDER=random same --base "$floats" --codec saq --bits 3 --metric l2
 
-# Lists are made on the device, and codes on the CPU; with and without a screen.
+# Lists are made on the device, with and without a screen, and codes in their order, residuals too.
 for screen in off on; do
     for row in 8.0 8.6 9.0 10.0 10.3 11.0 12.0; do echo "device $row list_pairs=1 exact_screen=$screen"; done \
         >"$folder/lists_$screen"
@@ -78,9 +78,20 @@ same --base "$bytes" --rows 5:906 --codec sq8 --metric cosine --lists 11 --calib
 BITSWEEP_TUNING=$folder/lists_off ranks=$most_ranks same --base "$floats" --codec saq --metric ip --bits 2 --residual yes \
     --lists 20 --calibrate off
 for codec in raw pq; do same --base "$bytes" --rows 5:606 --codec $codec --metric l2 --lists 9 --calibrate off; done
-same --base "$floats" --metric l2 --lists 20 --calibrate off --device-memory 9000 # none at all: on the CPU
 unset BITSWEEP_TUNING
-same --base "$floats" --metric l2 --lists 20 --calibrate off # too few rows
+same --base "$floats" --metric l2 --lists 20 --calibrate off # too few rows for the device to find lists
+same --base "$floats" --metric l2 --lists 20 --calibrate off --device-memory 60K
+
+# Codes in the order of lists that the CPU finds, residuals and not; more than a block, blocks in pieces.
+for codec in "xfbq --bits 5 --rotation random" "xfbq --bits 4 --rotation none" "saq --metric l2 --bits 3 --residual yes --shards 3" \
+    "saq --metric cosine --segments 32x4,18x1 --residual yes" "saq --metric ip --bits 2 --residual no"; do
+    read -ra words <<<"$codec"
+    same --base "$floats" --lists 20 --calibrate off --codec "${words[@]}"
+    same --base "$floats" --lists 20 --calibrate off --copy-vectors --device-memory 60K --codec "${words[@]}"
+done
+BITSWEEP_EMULATOR_ORDER=random same --base "$bytes" --rows 5:906 --codec saq --metric l2 --segments 32x4,64x3,32x1 --lists 30 \
+    --residual yes --calibrate off
+same --base synth:count=40000,dims=32,type=uint8 --metric l2 --bits 2 --lists 200 --residual yes --calibrate off
 
 # An emulated device is never chosen unasked.
 "$emulated" encode --base "$floats" --metric cosine --index "$folder/auto" --quiet --json >"$folder/json"
@@ -102,6 +113,8 @@ for arguments in "--codec xfbq --rotation none" "--codec xfbq --rotation random"
     read -ra words <<<"$arguments --base $folder/bad.fbin"
     same "${words[@]}" --drop-bad-rows --shards 3 --device-memory 60K
     if grep -q '"dropped_rows": [34],' "$folder/json"; then pass; else complain "$arguments: dropped rows"; fi
+    same "${words[@]}" --drop-bad-rows --shards 2 --device-memory 60K --lists 9 --calibrate off
+    if grep -q '"dropped_rows": [34],' "$folder/json"; then pass; else complain "$arguments, lists: dropped rows"; fi
     for rows in 0:700 302:700 303:700; do
         on_cpu "${words[@]}" --rows $rows --device-memory 60K
         on_device "${words[@]}" --rows $rows --device-memory 60K
@@ -130,6 +143,8 @@ expect() {
 }
 
 expect 74 'emulated:0: 9000 bytes of device memory are free, [0-9]+ are needed at least' --base "$floats" --metric cosine --device-memory 9000
+expect 74 'emulated:0: 9000 bytes of device memory are free, [0-9]+ are needed at least' --base "$floats" --metric l2 \
+    --lists 20 --calibrate off --device-memory 9000
 expect 2 '--device emulated: --codec raw runs on the CPU only' --base "$bytes" --codec raw --metric l2
 BITSWEEP_EMULATOR_DEVICES=0 expect 2 '--device emulated: no device can be used: ' --base "$floats" --metric cosine
 BITSWEEP_TUNING=$folder/lists_on BITSWEEP_EMULATOR_FAIL=9 expect 74 'emulated:0: .*LaunchFailure' --base "$floats" \
