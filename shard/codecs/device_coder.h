@@ -12,7 +12,7 @@
 #include "common/files/shard_file.h"
 #include "kernels/device_encode/device_encode.h"
 
-#define BSW_CODER_MODELS  4
+#define BSW_CODER_MODELS  5
 #define BSW_CODER_ROOMS   3
 #define BSW_CODER_RESULTS 8
 
@@ -55,7 +55,7 @@ extern const struct bsw_device_coder bsw_device_coder_xfbq, bsw_device_coder_saq
 // ---- shared by coders of rows that are centred, and of residuals ----
 
 // Models and rooms of a frame.
-enum { BSW_FRAME_MEAN, BSW_FRAME_ROTATION, BSW_FRAME_CENTROIDS };
+enum { BSW_FRAME_MEAN, BSW_FRAME_ROTATION, BSW_FRAME_CENTROIDS, BSW_FRAME_MODELS };
 enum { BSW_FRAME_CENTRED, BSW_FRAME_PROJECTED, BSW_FRAME_MEAN_DOTS };
 
 // What a frame of the manifest, with rotation NULL where there is none, takes of both.

@@ -96,7 +96,7 @@ const struct bsw_device_coder bsw_device_coder_xfbq = {.plan = xfbq_plan, .launc
 
 // ---- saq ----
 
-enum { CENTROIDS_PROJECTED = BSW_FRAME_CENTROIDS + 1 }; // a model that is made on the device
+enum { CENTROIDS_PROJECTED = BSW_FRAME_MODELS }; // a model that is made on the device
 // The last three are there where biases of residuals need them.
 enum { MEAN_DOTS, NORMS, SCALES, TAILS, ROW_NORMS, EXACT, CODED, NUM_RESULTS };
 _Static_assert(NUM_RESULTS <= BSW_CODER_RESULTS, "results of saq");

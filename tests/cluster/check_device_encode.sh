@@ -57,8 +57,16 @@ same --base "$floats" --codec saq --metric cosine --bits 1 --copy-vectors
 same --base "$floats" --codec saq --metric ip --bits 2.25 --shards 3
 same --base "$bytes" --rows 0:1001 --codec saq --metric l2 --segments 32x4,64x3,32x1 --stage 32
 same --base "$bytes" --rows 7:500 --codec saq --metric ip --bits 2 --stage 64 --shards 3 --copy-vectors
+same --base "$floats" --codec pq --metric l2 --shards 3 --copy-vectors
+same --base "$floats" --codec pq --metric cosine --bits 4 --subspaces 13 --rotation none
+same --base "$bytes" --rows 5:606 --codec pq --metric ip --bits 4 --rotation random
+same --base "$bytes" --rows 5:606 --codec pq --metric l2 --entries radius --rotation none
+for metric in l2 ip cosine; do same --base "$floats" --codec sq8 --metric $metric --shards 3; done
+same --base "$bytes" --rows 5:606 --codec sq8 --metric l2 --copy-vectors
 
 # More than a block, and blocks in pieces.
+same --base synth:count=34000,dims=32,type=uint8 --codec pq --subspaces 32 --metric l2
+same --base "$floats" --codec pq --metric l2 --device-memory 120K
 same --base synth:count=60000,dims=32,type=uint8 --codec saq --bits 8 --metric l2
 same --base synth:count=2500,dims=960 --codec xfbq --bits 8 --device-memory 300K
 same --base "$floats" --codec saq --metric cosine --bits 4 --device-memory 60K --shards 3
@@ -87,11 +95,11 @@ for codec in "xfbq --bits 5 --rotation random" "xfbq --bits 4 --rotation none" "
     "saq --metric cosine --segments 32x4,18x1 --residual yes" "saq --metric ip --bits 2 --residual no"; do
     read -ra words <<<"$codec"
     same --base "$floats" --lists 20 --calibrate off --codec "${words[@]}"
-    same --base "$floats" --lists 20 --calibrate off --copy-vectors --device-memory 60K --codec "${words[@]}"
+    same --base "$floats" --lists 20 --calibrate off --copy-vectors --device-memory 120K --codec "${words[@]}"
 done
 BITSWEEP_EMULATOR_ORDER=random same --base "$bytes" --rows 5:906 --codec saq --metric l2 --segments 32x4,64x3,32x1 --lists 30 \
     --residual yes --calibrate off
-same --base synth:count=40000,dims=32,type=uint8 --metric l2 --bits 2 --lists 200 --residual yes --calibrate off
+same --base synth:count=40000,dims=32,type=uint8 --metric l2 --bits 6 --lists 60 --residual yes --calibrate off
 
 # An emulated device is never chosen unasked.
 "$emulated" encode --base "$floats" --metric cosine --index "$folder/auto" --quiet --json >"$folder/json"
@@ -109,15 +117,16 @@ put 699 49 '\x00\x00\xc0\x7f' # NaN
 put 301 0 '\x00\x00\x80\xff'  # -Inf
 put 302 7 '\xff\xff\x7f\x7f'  # the largest number
 dd if=/dev/zero of="$folder/bad.fbin" bs=1 seek=$((8 + 4 * 50 * 400)) count=200 conv=notrunc status=none
-for arguments in "--codec xfbq --rotation none" "--codec xfbq --rotation random" "--codec saq --metric cosine" "--codec saq --metric l2"; do
+for arguments in "--codec xfbq --rotation none" "--codec xfbq --rotation random" "--codec saq --metric cosine" "--codec saq --metric l2" \
+    "--codec pq --metric l2" "--codec sq8 --metric cosine" "--codec sq8 --metric l2"; do
     read -ra words <<<"$arguments --base $folder/bad.fbin"
-    same "${words[@]}" --drop-bad-rows --shards 3 --device-memory 60K
+    same "${words[@]}" --drop-bad-rows --shards 3 --device-memory 120K
     if grep -q '"dropped_rows": [34],' "$folder/json"; then pass; else complain "$arguments: dropped rows"; fi
-    same "${words[@]}" --drop-bad-rows --shards 2 --device-memory 60K --lists 9 --calibrate off
+    same "${words[@]}" --drop-bad-rows --shards 2 --device-memory 120K --lists 9 --calibrate off
     if grep -q '"dropped_rows": [34],' "$folder/json"; then pass; else complain "$arguments, lists: dropped rows"; fi
     for rows in 0:700 302:700 303:700; do
-        on_cpu "${words[@]}" --rows $rows --device-memory 60K
-        on_device "${words[@]}" --rows $rows --device-memory 60K
+        on_cpu "${words[@]}" --rows $rows --device-memory 120K
+        on_device "${words[@]}" --rows $rows --device-memory 120K
         if ((code != 65)) || ! cmp -s "$folder/cpu.stderr" "$folder/stderr"; then
             complain "$arguments, rows $rows: exit code $code, another error" "$folder/stderr"
         else
