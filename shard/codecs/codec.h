@@ -136,7 +136,7 @@ struct bsw_codec_table {
     int has_residuals;       // codes rows less their centroids where a manifest says so
     int always_residuals;    // and does so with lists unless told otherwise, whatever the bits
     int worth_a_device;      // encoding is quicker on a GPU
-    const char *host_encode; // what to say of encode on a GPU, where there is none: "--codec raw"
+    const char *host_encode; // what to say of encode on a GPU, where there is none: "--codec rbe"
     const char *host_list_search; // likewise of a search of lists
     // Rows on a GPU; NULL: the CPU codes them, too where `host_encode` does not refuse a GPU.
     const struct bsw_device_coder *device_coder;

@@ -101,6 +101,14 @@ BITSWEEP_EMULATOR_ORDER=random same --base "$bytes" --rows 5:906 --codec saq --m
     --residual yes --calibrate off
 same --base synth:count=40000,dims=32,type=uint8 --metric l2 --bits 6 --lists 60 --residual yes --calibrate off
 
+# raw is copied: a GPU may be named, and is let go.
+on_cpu --base "$bytes" --rows 0:700 --codec raw --metric l2
+on_device --base "$bytes" --rows 0:700 --codec raw --metric l2
+check "raw on a device" diff -rq "$folder/cpu" "$folder/device"
+for line in '"device": "cpu"' '"device_note": "codec raw copies rows, which takes no GPU"'; do
+    check "raw: $line" grep -qF "$line" "$folder/json"
+done
+
 # An emulated device is never chosen unasked.
 "$emulated" encode --base "$floats" --metric cosine --index "$folder/auto" --quiet --json >"$folder/json"
 if grep -q '^  "device": "cpu"' "$folder/json"; then pass; else complain "auto took a device"; fi
@@ -154,7 +162,6 @@ expect() {
 expect 74 'emulated:0: 9000 bytes of device memory are free, [0-9]+ are needed at least' --base "$floats" --metric cosine --device-memory 9000
 expect 74 'emulated:0: 9000 bytes of device memory are free, [0-9]+ are needed at least' --base "$floats" --metric l2 \
     --lists 20 --calibrate off --device-memory 9000
-expect 2 '--device emulated: --codec raw runs on the CPU only' --base "$bytes" --codec raw --metric l2
 BITSWEEP_EMULATOR_DEVICES=0 expect 2 '--device emulated: no device can be used: ' --base "$floats" --metric cosine
 BITSWEEP_TUNING=$folder/lists_on BITSWEEP_EMULATOR_FAIL=9 expect 74 'emulated:0: .*LaunchFailure' --base "$floats" \
     --metric cosine --lists 20
