@@ -221,6 +221,10 @@ const struct device_bench_case device_bench_cases[] = {
     BYTES(8),
     BYTES(64),
     BYTES(1000),
+    {"raw-lists",
+     "256 queries over lists of such rows, each looked at by all",
+     device_bench_bytes,
+     {INTEGERS("128x8"), .queries = 256, .batch = 256, .list_bundles = 38}},
 };
 
 const size_t device_bench_num_cases = sizeof device_bench_cases / sizeof device_bench_cases[0];

@@ -137,7 +137,6 @@ struct bsw_codec_table {
     int always_residuals;    // and does so with lists unless told otherwise, whatever the bits
     int worth_a_device;      // encoding is quicker on a GPU
     const char *host_encode; // what to say of encode on a GPU, where there is none: "--codec rbe"
-    const char *host_list_search; // likewise of a search of lists
     // Rows on a GPU; NULL: the CPU codes them, too where `host_encode` does not refuse a GPU.
     const struct bsw_device_coder *device_coder;
 
@@ -246,12 +245,6 @@ enum bsw_status bsw_codec_parse(const char *text, const struct bsw_codec **out,
 const char *bsw_codec_only_metric(const struct bsw_codec *codec);
 enum bsw_status bsw_codec_check_metric(const struct bsw_codec *codec, enum bsw_metric metric,
                                        struct bsw_error *err);
-
-// What to say of a search on a GPU where there is none; NULL: GPUs search the index.
-static inline const char *bsw_codec_host_search(const struct bsw_manifest *manifest)
-{
-    return manifest->lists.count > 0 ? manifest->codec->table->host_list_search : NULL;
-}
 
 // Bits of a query's component in a search: `asked`, or what the codec has.
 enum bsw_status bsw_codec_query_bits(const struct bsw_manifest *manifest, const char *index,

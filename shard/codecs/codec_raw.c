@@ -121,7 +121,6 @@ static const struct bsw_codec_table table = {.metrics = 1u << BSW_METRIC_IP | 1u
                                              .has_exact_keys = 1,
                                              .fixed_bits = 8,
                                              .takes_numbers = 1,
-                                             .host_list_search = "codec raw with lists",
                                              .check_settings = check_settings,
                                              .check_rows = check_rows,
                                              .train = train,
