@@ -102,7 +102,7 @@ struct best_entries {
     uint32_t entry[lane_rows];
 };
 
-// Of equal ones the first; a NaN is never less.
+// The first of equal ones; a NaN is never less.
 __device__ __forceinline__ void keep_least(const entry_sums &sums, uint32_t first,
                                            best_entries &best)
 {

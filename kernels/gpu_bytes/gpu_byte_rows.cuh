@@ -191,7 +191,7 @@ __device__ __forceinline__ void append_keys(const byte_arguments &a, const WORK 
     }
 }
 
-// Of query 8 * i + lane / 4 of the warp sums must be at least least[i].
+// least[i]: what sums of query 8 * i + lane / 4 of the warp must be at least.
 template <class SHAPE, class WORK>
 __device__ __forceinline__ void
 select_rows(const byte_arguments &a, const WORK &work, uint32_t bundle, uint32_t lane,

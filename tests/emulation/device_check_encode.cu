@@ -338,7 +338,7 @@ void check_subtraction(const saq_case &c, const frames &both, uint64_t stream)
     compare(shape, "norms", norms, d_norms.values());
 }
 
-// Of one row, as plainly as it is said.
+// Sums of one row, as plainly as they are said.
 void multiply_list(const bsw_saq_frame &frame, const float *row, const float *centroid, float norm,
                    float *exact, float *coded)
 {
