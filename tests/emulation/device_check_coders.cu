@@ -108,7 +108,7 @@ void check_product_shapes()
     };
     uint64_t stream = 8100;
     for (const product_case &c : cases) {
-        if (!checks.small || c.num_rows * c.dims << c.bits < 1u << 20)
+        if (!checks.small || c.num_rows * c.dims << c.bits < 1u << 19)
             check_product_codes(c, stream);
         stream += 31;
     }
