@@ -153,9 +153,12 @@ extern "C" int bsw_device_encode_sq8(const struct bsw_device_raw_rows *rows, enu
     using namespace bsw;
     if (!is_valid_source(*rows)) return cudaErrorInvalidValue;
     if (rows->num_rows == 0) return cudaSuccess;
-    const sq8_arguments a = {
-        rows->numbers,           rows->num_rows, rows->dims, metric == BSW_METRIC_COSINE,
-        metric == BSW_METRIC_L2, *codes};
+    const sq8_arguments a = {rows->numbers,
+                             rows->num_rows,
+                             rows->dims,
+                             bsw_has_unit_rows(metric) != 0,
+                             bsw_has_row_norms(metric) != 0,
+                             *codes};
     return launch({dim3(num_encode_blocks(rows->num_rows)), dim3(encode_threads), 0, stream},
                   kernels[rows->type], a);
 }

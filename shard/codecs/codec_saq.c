@@ -249,7 +249,8 @@ static float bias_of(const struct bsw_manifest *manifest, float norm, float mean
                      uint16_t half)
 {
     double stored = (double)bsw_half_to_float(half);
-    if (manifest->metric == BSW_METRIC_L2) return 0.0f - (manifest->row_dims > 0 ? mean_dot : norm);
+    if (bsw_has_row_norms(manifest->metric))
+        return 0.0f - (manifest->row_dims > 0 ? mean_dot : norm);
     return scale > (double)BSW_HALF_MAX ? (float)(mean_dot * (stored / scale)) : mean_dot;
 }
 
@@ -320,7 +321,7 @@ void bsw_saq_store_bias(const struct bsw_manifest *manifest, float row_norm, flo
                         float exact, float coded, const struct bsw_code_arrays *arrays,
                         size_t place)
 {
-    int is_l2 = manifest->metric == BSW_METRIC_L2;
+    int is_l2 = bsw_has_row_norms(manifest->metric);
     double scale =
         ldexp((double)bsw_half_to_float(arrays->scales[place]), manifest->scale_exponent);
     float error = (float)((double)exact * (is_l2 ? 2 : 1) - scale * (double)coded);
@@ -419,7 +420,7 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
 // Under cosine rows and queries have the same length already.
 static float query_factor(const struct bsw_manifest *manifest, const float *row)
 {
-    if (manifest->metric != BSW_METRIC_IP) return 1.0f;
+    if (bsw_has_distances(manifest->metric)) return 1.0f;
     return bsw_ip_query_factor(bsw_saq_part_of(manifest)->mean, row,
                                bsw_manifest_row_dims(manifest));
 }
@@ -449,7 +450,7 @@ static void encode_query(const struct bsw_codec_query *query, uint32_t *words,
     bsw_frame_of_manifest(manifest, &frame);
     query->kernels->saq_center(&frame, query->row, 1, &query->factor, centered, &mean_dot);
     query->kernels->saq_project(&frame, centered, 1, projected);
-    if (manifest->metric == BSW_METRIC_L2) {
+    if (bsw_has_row_norms(manifest->metric)) {
         *addend = bsw_saq_has_norms(&frame)
                       ? mean_dot
                       : bsw_lane_dot_float(projected, projected, layout->padded_dims);
@@ -487,7 +488,7 @@ static int vary(struct bsw_codec_settings *o)
 }
 
 static const struct bsw_codec_table table = {
-    .metrics = 1u << BSW_METRIC_COSINE | 1u << BSW_METRIC_IP | 1u << BSW_METRIC_L2,
+    .metrics = BSW_ALL_METRICS,
     .has_matrix = 1,
     .has_segments = 1,
     .needs_sample = 1,

@@ -42,7 +42,7 @@ void bsw_store_affine(const struct bsw_manifest *manifest, size_t count, const f
 // Whether biases have what codes of residuals leave out of their products with centroids.
 static inline int bsw_saq_corrects_lists(const struct bsw_manifest *manifest)
 {
-    return manifest->lists.is_residual && manifest->metric != BSW_METRIC_IP;
+    return manifest->lists.is_residual && bsw_has_distances(manifest->metric);
 }
 // The bias of such a residual, whose scale is stored at `place`. row_norm, mean_dot: of the centred
 // row, before its centroid was taken off; exact, coded: products of the centroid in the frame with
