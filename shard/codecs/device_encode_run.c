@@ -211,7 +211,7 @@ static void close_run(struct encode_run *run)
 
 // ---- reading ----
 
-// `count` places of the block from its place `first` on.
+// Places of so many bundles of the block, whose last one may have fewer.
 static size_t places_of(const struct block_slot *slot, size_t first_bundle, size_t num_bundles)
 {
     size_t first = first_bundle * BSW_BUNDLE_ROWS, count = num_bundles * BSW_BUNDLE_ROWS;
