@@ -29,6 +29,7 @@ train 1 threads.rbe --threads 3
 same_bytes codes.rbe threads.rbe "the same bytes for 1 and 3 threads"
 train 1 float.rbe --precision float
 train 1 hashed.rbe --hashed --trigrams 500
+train 1 mixed.rbe --precision query-float
 train 1 part.rbe --checkpoint part --max-batches 7
 train 1 part.rbe --checkpoint part --resume
 same_bytes codes.rbe part.rbe "a resumed training has the same bytes"
@@ -88,6 +89,17 @@ check "without the text" "$program" search --index codes1 --queries queries.txt 
 same_bytes rbe1 moved "the same"
 mv moved.tsv some.tsv
 
+# Queries in floats, documents in bits: what its queries find is what vectors of both sides would, nearly.
+check "encode, queries in floats" "$program" encode --base some.tsv:2 --codec rbe --model mixed.rbe --index mixed --quiet
+for level in "${levels[@]}"; do
+    check "search, level $level" "$program" search --index mixed --queries some.tsv:1 --level "$level" --out "mixed-$level" --quiet
+    same_bytes mixed-reference "mixed-$level" "level $level: the same answer of queries in floats"
+done
+check "info" "$program" info mixed.rbe
+cp stdout said
+check "it says so" grep -qE '^  query +floats, searched as 7 planes$' said
+check "verify" "$program" verify mixed
+
 # ---- answers as text ----
 
 check "one question" "$program" search --index codes1 --text "$(sed -n 7p queries.txt)" --k 3 --show documents.txt
@@ -129,6 +141,7 @@ refuse() {
 refuse 2 "some.tsv:2: text becomes vectors by a model" groundtruth --base some.tsv:2 --queries some.tsv:1 --metric cosine --out x
 refuse 2 "some.tsv:2: text needs --model" encode --base some.tsv:2 --metric cosine --index x
 refuse 65 "line 1 has no column 9" encode --base some.tsv:9 --metric cosine --model float.rbe --index x --quiet
+refuse 2 "the model of mixed has 7" search --index mixed --queries some.tsv:1 --query-bits 3 --out x
 refuse 2 "a model of full precision" encode --base some.tsv:2 --codec rbe --model float.rbe --index x
 refuse 2 "have no lists" encode --base some.tsv:2 --codec rbe --model codes.rbe --lists 4 --index x
 refuse 74 "missing.txt: cannot open" encode --base missing.txt --model float.rbe --metric cosine --index x
