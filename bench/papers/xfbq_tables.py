@@ -123,9 +123,8 @@ def extra_distances(corpus):
     reach = 2 ** (3 + 4) * scale**2  # of similarities from -1 to 1
     table(f"E, of a range of {reach:.0f} (scale {scale:.2f})", "share of it", "precision@10", "candidates a query")
     for share in SHARES:
-        extra = round(share * reach)
-        ids, facts = corpus.search(k, "--query-bits", 4, "--extra-distance", extra)
-        line(extra, f"{100 * share:g} %", corpus.precision(ids, k, k), f"{facts['survivors'] / len(ids):.0f}")
+        ids, facts = corpus.search(k, "--query-bits", 4, "--extra-distance", f"{100 * share:g}%")
+        line(facts["extra_distance"], f"{100 * share:g} %", corpus.precision(ids, k, k), f"{facts['survivors'] / len(ids):.0f}")
 
 
 def lists(corpus):

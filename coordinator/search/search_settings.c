@@ -191,6 +191,13 @@ static enum bsw_status settle_queue(const struct settling *s, struct bsw_error *
     return BSW_OK;
 }
 
+// Two units of a key are one of distance, as similarities from -1 to 1 are two.
+static uint64_t extra_of_share(const struct settling *s)
+{
+    float unit = s->manifest->codec->table->value(s->manifest, s->out->query_bits, 1);
+    return (uint64_t)fmin(round(s->asked->extra_share / (double)unit), INT32_MAX);
+}
+
 static enum bsw_status settle_histogram(const struct settling *s, struct bsw_error *err)
 {
     const struct bsw_search_request *asked = s->asked;
@@ -209,6 +216,7 @@ static enum bsw_status settle_histogram(const struct settling *s, struct bsw_err
     }
     s->out->is_histogram = 1;
     s->out->extra_distance = asked->extra_distance;
+    if (asked->extra_share > 0) s->out->extra_distance = extra_of_share(s);
     s->out->histogram_k = asked->histogram_k;
     return BSW_OK;
 }
