@@ -81,6 +81,14 @@ check "eval with ties" "$program" eval --results found1 --groundtruth truth "${t
 check "lists" "$program" encode --base documents.txt --model float.rbe --metric cosine --lists 8 --index lists --quiet
 check "a search of all lists" "$program" search --index lists --queries queries.txt --probe 8 --oversample 20 --out in_lists --quiet
 same_bytes truth in_lists "all lists find the same"
+for ranks in "${ranks_axis[@]}"; do
+    check "calibrate by questions, $ranks ranks" "$run" -n "$ranks" -- calibrate lists --queries queries.txt --force --quiet
+    cp lists/manifest.pb "table$ranks"
+    same_bytes table1 "table$ranks" "$ranks ranks: the same table"
+done
+check "calibrate by their rows" "$program" calibrate lists --queries queries.fbin --force --quiet
+same_bytes table1 lists/manifest.pb "the same table by rows of the questions"
+check "a search by it" "$program" search --index lists --queries queries.txt --recall 0.9 --out by_table --quiet
 for index in float1 codes1 lists; do check "verify $index" "$program" verify $index; done
 check "no copy of rows of learned codes" test ! -e codes1/shard-00000-of-00002.vectors
 # Whoever knows the text moves it: learned codes need it no more.
