@@ -7,7 +7,6 @@
 
 #include "common/base/arithmetic.h"
 #include "common/base/clock.h"
-#include "common/base/number_parse.h"
 #include "common/base/process.h"
 #include "common/files/row_ids.h"
 #include "common/net/message_kinds.h"
@@ -33,23 +32,6 @@ static const char *name_of(const struct bsw_search *search)
     return search->options.index ? search->options.index : search->manifest.source_path;
 }
 
-// A distance, or "5%" of what distances run over.
-static enum bsw_status parse_extra(const char *text, struct bsw_search_request *out,
-                                   struct bsw_error *err)
-{
-    char number[BSW_NUMBER_CHARACTERS + 1];
-    size_t length = strlen(text);
-    if (length < 2 || length > BSW_NUMBER_CHARACTERS || text[length - 1] != '%')
-        return bsw_count_parse("--extra-distance", text, &out->extra_distance, err);
-    memcpy(number, text, length - 1);
-    number[length - 1] = 0;
-    double percent;
-    BSW_TRY(bsw_number_parse("--extra-distance", number, &percent, err));
-    out->extra_share = percent / 100;
-    if (percent >= 0 && percent <= 100) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--extra-distance %s: must be 0%% to 100%%", text);
-}
-
 // What options say of each other: --extra-distance of --select, --check-every never.
 static enum bsw_status complete(struct bsw_search_options *options, struct bsw_error *err)
 {
@@ -61,7 +43,7 @@ static enum bsw_status complete(struct bsw_search_options *options, struct bsw_e
                         "--extra-distance needs the whole histogram, not --select queue");
     }
     request->select = BSW_SELECT_HISTOGRAM;
-    return parse_extra(options->extra_distance, request, err);
+    return bsw_extra_distance_parse(options->extra_distance, request, err);
 }
 
 static enum bsw_status prepare(struct bsw_search *search, struct bsw_error *err)

@@ -191,6 +191,22 @@ static enum bsw_status settle_queue(const struct settling *s, struct bsw_error *
     return BSW_OK;
 }
 
+enum bsw_status bsw_extra_distance_parse(const char *text, struct bsw_search_request *out,
+                                         struct bsw_error *err)
+{
+    char number[BSW_NUMBER_CHARACTERS + 1];
+    size_t length = strlen(text);
+    if (length < 2 || length > BSW_NUMBER_CHARACTERS || text[length - 1] != '%')
+        return bsw_count_parse("--extra-distance", text, &out->extra_distance, err);
+    memcpy(number, text, length - 1);
+    number[length - 1] = 0;
+    double percent;
+    BSW_TRY(bsw_number_parse("--extra-distance", number, &percent, err));
+    out->extra_share = percent / 100;
+    if (percent >= 0 && percent <= 100) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--extra-distance %s: must be 0%% to 100%%", text);
+}
+
 // Two units of a key are one of distance, as similarities from -1 to 1 are two.
 static uint64_t extra_of_share(const struct settling *s)
 {

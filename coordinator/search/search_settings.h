@@ -92,6 +92,10 @@ struct bsw_search_request {
     int num_threads;
 };
 
+// --extra-distance into a request: a distance, or "5%" of what distances run over.
+enum bsw_status bsw_extra_distance_parse(const char *text, struct bsw_search_request *out,
+                                         struct bsw_error *err);
+
 // From what is asked for and the manifest to what every rank works with, but for the device,
 // where candidates meet (merge_choice.h) and is_checked. index: for messages. What cannot be is
 // BSW_ERROR_USAGE in one line that names the option.
