@@ -497,6 +497,23 @@ BITSWEEP_API int bitsweep_recall(const int64_t *ids, uint64_t width, const int64
                                  uint64_t truth_width, uint64_t num_queries, uint64_t k,
                                  double *recall, struct bitsweep_error *error);
 
+/* ---- text ------------------------------------------------------------------------------------ */
+
+/* A model of `bitsweep train --text`, which makes rows of texts. Calls of several threads with the
+   same model run at once. */
+typedef struct bitsweep_text_model bitsweep_text_model;
+
+/* path: the file of the model, or the folder of an index of texts, which keeps its own. *dims:
+   numbers of a row; NULL: not asked for. */
+BITSWEEP_API int bitsweep_text_open(const char *path, bitsweep_text_model **out, uint32_t *dims,
+                                    struct bitsweep_error *error);
+BITSWEEP_API void bitsweep_text_close(bitsweep_text_model **model);
+
+/* The row of one text, any num_bytes bytes, into out [dims]: by the model's side for queries, as
+   bitsweep_search takes them, or for documents. Bytes that are no UTF-8 stand between words. */
+BITSWEEP_API int bitsweep_text_row(const bitsweep_text_model *model, int is_query, const char *text,
+                                   uint64_t num_bytes, float *out, struct bitsweep_error *error);
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* num_rows, dims and type of a file of vectors, into *rows, whose data is NULL and whose file is

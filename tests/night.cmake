@@ -23,8 +23,8 @@ set(night_tests
   check_cuts check_lists_resume
   # A wheel is compiled anew; check_python makes one of the library that is there.
   check_wheel
-  # A table of a paper; check_rbe_tables.
-  check_text_tables
+  # Tables of papers; check_rbe_tables.
+  check_text_tables check_paper_tables
   # Drawn questions and inputs; check_truth_definition, check_metamorphic, fuzz_X_replay.
   check_fuzzed_searches fuzz_short
   # A thousand histories of an index that changes; check_living.

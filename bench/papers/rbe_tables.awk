@@ -93,6 +93,7 @@ END {
     print_model("m_2", "1/1", 0.0481, 0.7719)
     print_model("m_3", "1/1", 0.0425, 0.7846)
     print_model("rbe*", "3/2", 0.0312, 0.8005)
+    print_model("m_5", "32/2", 0.0311, 0.8011)
 
     print_model_head("Table 4: bits a dimension")
     print_model("m_2", "1/1", 0.0481, 0.7719)

@@ -59,6 +59,7 @@ options() {
     m_1) planes=(1 1 --precision float) ;;
     m_2) planes=(1 1) ;;
     m_3) planes=(1 1) code=$((2 * dims)) ;;
+    m_5) planes=(1 2 --precision query-float) ;;
     rbe_2) planes=(2 2) ;;
     'rbe*') planes=(3 2) ;;
     rbe_3) planes=(3 3) ;;
@@ -98,7 +99,7 @@ train_all() {
         --out "$out/truth" --threads "$jobs" --force --quiet
     rm -f "$out"/run.*
     for ((seed = 1; seed <= seeds; seed++)); do
-        for model in m_1 m_2 m_3 rbe_2 'rbe*' rbe_3 {m_2,rbe_2,'rbe*',rbe_3}:{straight,annealing} \
+        for model in m_1 m_2 m_3 m_5 rbe_2 'rbe*' rbe_3 {m_2,rbe_2,'rbe*',rbe_3}:{straight,annealing} \
             {rbe_2,'rbe*',rbe_3}:flat; do
             if ((running++ >= jobs)); then wait -n; fi
             train_model "$model" "$seed" &

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text retrieval by codes of 64 dims: CDSSM in floats, RBE trained with it, plain codes of the floats, word search.
 
-usage: text_tables.py --pairs FILE [--out FOLDER] [--held-out N] [--epochs N] [--seeds 1,2,3]
+usage: text_tables.py --pairs FILE [--out FOLDER] [--held-out N] [--epochs N] [--seeds 1,2,3] [--frozen]
 
 Lines of FILE: query, tab, document and perhaps tab, group; pairs of a group (without one: of a document) are held out
 together, N groups of them. A held-out query counts as found where its document is first (1-recall@1) or among ten,
@@ -17,20 +17,18 @@ import random
 import re
 import sqlite3
 import statistics
-import subprocess
 import sys
 
 import numpy as np
 
+from paper_tables import run
+
 DIMS = 64
-RBE = {1: (1, 1), 2: (3, 2), 3: (3, 3)}  # document bits: planes of queries and documents; 2 is the paper's rbe*
-
-
-def run(*words):
-    done = subprocess.run(["bitsweep", *map(str, words)], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"bitsweep {' '.join(map(str, words))}: {done.stderr.strip()}")
-    return done.stdout
+# Name and bits of documents, options: 2 bits are the paper's rbe*, queries in floats its m_5.
+RBE = (("RBE, 1 bit", 1, ("--query-planes", 1, "--document-planes", 1)),
+       ("RBE, 2 bits (3 of queries)", 2, ("--query-planes", 3, "--document-planes", 2)),
+       ("RBE, 2 bits, queries in floats", 2, ("--precision", "query-float", "--document-planes", 2)),
+       ("RBE, 3 bits", 3, ("--query-planes", 3, "--document-planes", 3)))
 
 
 def split(path, num_held_out, folder):
@@ -115,14 +113,19 @@ def by_trigrams(queries, documents):
 
 
 def train(seed, name, options, epochs, batch):
-    words = ["train", "--text", "train.tsv", "--model", f"{name}.rbe", "--code-dims", DIMS, "--epochs", epochs,
-             "--batch", batch, "--seed", seed, "--patience", 3, "--force", "--quiet", "--json", *options]
+    words = ["train", "--model", f"{name}.rbe", "--code-dims", DIMS, "--epochs", epochs, "--batch", batch, "--seed", seed,
+             "--patience", 3, "--force", "--quiet", "--json", *options]
     return json.loads(run(*words))["train_seconds"]
 
 
-def search(corpus, model, *encode):
-    run("encode", "--base", f"{corpus}.txt", "--model", model, "--index", "index", "--force", "--quiet", *encode)
-    run("search", "--index", "index", "--queries", "queries.txt", "--k", 10, "--refine", "none", "--out", "result",
+def floats(name, out, *options):
+    """Rows of texts by the model of floats."""
+    run("convert", "--in", name, "--out", f"{out}.fbin", "--model", "float.rbe", "--force", "--quiet", *options)
+
+
+def search(base, model, *encode, queries="queries.txt"):
+    run("encode", "--base", base, "--model", model, "--index", "index", "--force", "--quiet", *encode)
+    run("search", "--index", "index", "--queries", queries, "--k", 10, "--refine", "none", "--out", "result",
         "--force", "--quiet")
     return shares(found("result"))
 
@@ -133,15 +136,33 @@ def exact(corpus, model):
     return shares(found("truth"))
 
 
-def measure_seed(seed, epochs, batch, note):
-    seconds = train(seed, "float", ["--precision", "float"], epochs, batch)
+def measure_frozen(seed, note):
+    """RBE on rows that the model of floats has made, from a quantizer on: the paper's Figure 5."""
+    floats("train.tsv:1", "train_queries", "--as-queries")
+    floats("train.tsv:2", "train_documents")
+    floats("queries.txt", "queries", "--as-queries")
+    for corpus in ("few", "all"):
+        floats(f"{corpus}.txt", corpus)
+    for name, bits, options in RBE:
+        seconds = train(seed, "frozen", ["--queries", "train_queries.fbin", "--documents", "train_documents.fbin",
+                                         "--start", "quantizer", *options], 5, 512)
+        note(f"over the floats: {name}", DIMS * bits // 8, lambda corpus: search(
+            f"{corpus}.fbin", "frozen.rbe", "--codec", "rbe", queries="queries.fbin"), seconds)
+
+
+def measure_seed(seed, asked, note):
+    text = ["--text", "train.tsv", "--trigrams", asked.trigrams]
+    seconds = train(seed, "float", [*text, "--precision", "float"], asked.epochs, asked.batch)
     note("CDSSM, float", 4 * DIMS, lambda corpus: exact(corpus, "float.rbe"), seconds)
-    for bits, (query, document) in RBE.items():
-        seconds = train(seed, "codes", ["--query-planes", query, "--document-planes", document], epochs, batch)
-        note(f"RBE, {bits} bits", DIMS * bits // 8, lambda corpus: search(corpus, "codes.rbe", "--codec", "rbe"), seconds)
+    if asked.frozen:
+        measure_frozen(seed, note)
+    for name, bits, options in RBE if not asked.frozen else ():
+        seconds = train(seed, "codes", [*text, *options], asked.epochs, asked.batch)
+        note(name, DIMS * bits // 8, lambda corpus: search(f"{corpus}.txt", "codes.rbe", "--codec", "rbe"), seconds)
+    for bits in (1, 2, 3):
         for codec in ("xfbq", "saq"):
             note(f"{codec} of the floats, {bits} bits", DIMS * bits // 8, lambda corpus, codec=codec, bits=bits: search(
-                corpus, "float.rbe", "--codec", codec, "--metric", "cosine", "--bits", bits, "--check", "off"), 0)
+                f"{corpus}.txt", "float.rbe", "--codec", codec, "--metric", "cosine", "--bits", bits, "--check", "off"), 0)
 
 
 def main():
@@ -152,6 +173,8 @@ def main():
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--trigrams", type=int, default=49292)
+    parser.add_argument("--frozen", action="store_true", help="RBE on the rows of CDSSM, not trained as one with it")
     asked = parser.parse_args()
     os.makedirs(asked.out, exist_ok=True)
     sizes = split(asked.pairs, asked.held_out, asked.out)
@@ -166,7 +189,7 @@ def main():
     note("trigrams, cosine", "", lambda corpus: shares(by_trigrams(queries, read_lines(f"{corpus}.txt"))), 0)
     note("BM25 of words", "", lambda corpus: shares(by_words(queries, read_lines(f"{corpus}.txt"))), 0)
     for seed in asked.seeds.split(","):
-        measure_seed(seed, asked.epochs, asked.batch, note)
+        measure_seed(seed, asked, note)
     print(f"{sizes[0]} pairs, {sizes[1]} held-out queries, {sizes[2]} documents; means of seeds {asked.seeds}, largest "
           "deviation from them in brackets\n")
     print(f"| | bytes | @1 of {sizes[1]} | @10 | @1 of {sizes[2]} | @10 | s |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |")

@@ -13,6 +13,7 @@
 #include "coordinator/job/encode_journal.h"
 #include "coordinator/job/index_folder.h"
 #include "coordinator/job/job_events.h"
+#include "coordinator/job/text_model.h"
 #include "coordinator/search/search.h"
 #include "coordinator/search/search_settings.h"
 #include "coordinator/truth/truth.h"
@@ -469,7 +470,14 @@ enum bsw_status bsw_calibrate_run(const struct bsw_calibrate_settings *settings,
     struct calibration c = {
         .settings = *settings, .transport = transport, .by_rows = settings->queries == NULL};
     double started = bsw_clock_seconds();
-    enum bsw_status status = calibrate(&c, err);
+    struct bsw_text_model text = {0};
+    char model[BSW_PATH_BYTES];
+    enum bsw_status status = BSW_OK;
+    if (settings->queries && bsw_text_model_of_index(settings->index, model))
+        status = bsw_text_model_lend(&text, model, settings->level, &settings->queries, 1, err);
+    status = bsw_transport_agree(transport, status, err);
+    if (status == BSW_OK) status = calibrate(&c, err);
+    bsw_text_model_take_back(&text);
     deinit(&c);
     c.stats.seconds = bsw_clock_seconds() - started;
     *stats = c.stats;

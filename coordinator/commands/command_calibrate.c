@@ -17,7 +17,9 @@ static const struct bsw_option option_rows[] = {
     OPTION("index", settings.index, .value_name = "FOLDER", .is_required = 1, .may_stand_alone = 1,
            .help = "index with lists; the name may stand alone"),
     OPTION("queries", settings.queries, .value_name = "FILE",
-           .help = "queries like those to come, in place of rows of the corpus"),
+           .help =
+               "queries like those to come, in place of rows of the corpus; of an index of texts "
+               "FILE.txt, FILE.tsv:COLUMN"),
     OPTION("sample", settings.num_rows, .value_name = "N", .min = 1, .max = BSW_CALIBRATE_MOST_ROWS,
            .help = "so many rows as queries [1000, or a tenth of the rows]"),
     OPTION("force", settings.is_forced,

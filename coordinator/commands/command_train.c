@@ -61,8 +61,9 @@ static const struct bsw_option option_rows[] = {
     OPTION("no-residual-weights", settings.has_no_weights,
            .help =
                "residuals weigh 1, not 1/2, 1/4, ...: for comparison, encode refuses the model"),
-    OPTION("precision", precision, .choices = "binary|float", .default_text = "binary",
-           .help = "float: a tanh layer, no bits: for comparison, encode refuses the model"),
+    OPTION("precision", precision, .choices = "binary|float|query-float", .default_text = "binary",
+           .help = "float: a tanh layer, no bits: for comparison, encode refuses the model; "
+                   "query-float: so for queries alone, which search codes in 7 bits"),
     OPTION("estimator", settings.training.estimator,
            .choices = "straight-through|variant|annealing", .default_text = "variant",
            .help = "what stands in for the derivative of a sign"),
@@ -224,6 +225,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     struct train_options *o = options;
     struct bsw_train_stats stats;
     if (strcmp(o->precision, "float") == 0) o->settings.training.estimator = BSW_RBE_SMOOTH;
+    o->settings.training.has_float_queries = strcmp(o->precision, "query-float") == 0;
     o->settings.pairs.level = o->common.level;
     o->settings.training.is_shown = !o->common.quiet;
     enum bsw_status status = bsw_train_run(&o->settings, transport, &stats, err);

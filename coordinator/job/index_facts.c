@@ -213,12 +213,16 @@ static int is_centered(const struct bsw_rbe_model *model)
     return 0;
 }
 
-static void tell_side(struct bsw_facts *facts, const char *name, const struct bsw_rbe_shape *shape)
+static void tell_side(struct bsw_facts *facts, const char *name, const struct bsw_rbe_shape *shape,
+                      int is_float)
 {
     int has_residuals = shape->steps > 0;
     bsw_facts_say(facts, "  %-9s ", name);
     bsw_facts_open_object(facts, name);
-    bsw_fact_integer(facts, "planes", shape->steps + 1, has_residuals ? "%d planes" : "%d plane");
+    bsw_fact_integer(facts, "planes", is_float ? BSW_MAX_QUERY_BITS : shape->steps + 1,
+                     is_float        ? "floats, searched as %d planes"
+                     : has_residuals ? "%d planes"
+                                     : "%d plane");
     bsw_fact_flag(facts, "shared", shape->is_shared, NULL);
     bsw_fact_flag(facts, "residual_weights", shape->has_residual_weights, NULL);
     bsw_facts_close(facts);
@@ -261,19 +265,23 @@ void bsw_model_facts(struct bsw_facts *facts, const char *path, const struct bsw
     const struct bsw_rbe_shape *query = &model->sides[BSW_RBE_QUERY].shape;
     int has_mean = is_centered(model);
     bsw_fact_text(facts, "kind", "model", "%s");
-    bsw_fact_integer(facts, "format_version", BSW_RBE_MODEL_VERSION, NULL);
+    bsw_fact_integer(facts, "format_version", bsw_rbe_model_version(model), NULL);
     bsw_facts_say(facts, " %s", path);
     bsw_fact_digest(facts, "digest", model->digest, ", digest %s\n");
     bsw_fact_integer(facts, "dims", query->dims, "  codes     %d dims");
     bsw_fact_integer(facts, "code_dims", query->code_dims, " to %d");
     bsw_fact_text(facts, "metric", bsw_metric_name(model->metric), ", %s");
-    bsw_fact_text(facts, "precision", model->is_smooth ? "float" : "binary", ", %s");
+    bsw_fact_text(facts, "precision",
+                  model->is_smooth           ? "float"
+                  : model->has_float_queries ? "query-float"
+                                             : "binary",
+                  ", %s");
     bsw_fact_flag(facts, "centered", has_mean, NULL);
     bsw_facts_say(facts, ", %s", has_mean ? "centered" : "not centered");
     bsw_fact_text(facts, "scales", model->has_projection ? "projection" : "norm",
                   ", scales by %s\n");
-    tell_side(facts, "query", query);
-    tell_side(facts, "document", &model->sides[BSW_RBE_DOCUMENT].shape);
+    tell_side(facts, "query", query, model->has_float_queries);
+    tell_side(facts, "document", &model->sides[BSW_RBE_DOCUMENT].shape, 0);
     tell_text(facts, &model->text.vocabulary);
     tell_training(facts, &model->origin);
 }

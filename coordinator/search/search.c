@@ -7,7 +7,6 @@
 
 #include "common/base/arithmetic.h"
 #include "common/base/clock.h"
-#include "common/base/number_parse.h"
 #include "common/base/process.h"
 #include "common/files/row_ids.h"
 #include "common/net/message_kinds.h"
@@ -44,8 +43,7 @@ static enum bsw_status complete(struct bsw_search_options *options, struct bsw_e
                         "--extra-distance needs the whole histogram, not --select queue");
     }
     request->select = BSW_SELECT_HISTOGRAM;
-    return bsw_count_parse("--extra-distance", options->extra_distance, &request->extra_distance,
-                           err);
+    return bsw_extra_distance_parse(options->extra_distance, request, err);
 }
 
 static enum bsw_status prepare(struct bsw_search *search, struct bsw_error *err)

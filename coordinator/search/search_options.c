@@ -124,8 +124,10 @@ static const struct setting list[] = {
     {OPTION("queue-length", request.queue.length, .value_name = "Q", .default_text = "1", .min = 1,
             .max = BSW_QUEUE_MAX_LENGTH, .help = "queue: best rows that a thread keeps"),
      IS(settings.queue.length), TOLD(JOURNAL), TOLD_IF(SIDECAR | REPORT, settings.queue.length)},
-    {OPTION("extra-distance", extra_distance, .value_name = "E",
-            .help = "histogram: all within D_K + E; implies --select histogram"),
+    {OPTION("extra-distance", extra_distance, .value_name = "E|X%",
+            .help =
+                "histogram: all within D_K + E, or X percent of what distances run over; implies "
+                "--select histogram"),
      IS(settings.extra_distance), TOLD(JOURNAL | REPORT), TOLD_IF(SIDECAR, settings.is_histogram)},
     {OPTION("max-candidates", request.max_candidates, .value_name = "N",
             .default_text = BSW_SEARCH_MAX_CANDIDATES_TEXT, .min = 1, .max = 1e8,

@@ -191,6 +191,29 @@ static enum bsw_status settle_queue(const struct settling *s, struct bsw_error *
     return BSW_OK;
 }
 
+enum bsw_status bsw_extra_distance_parse(const char *text, struct bsw_search_request *out,
+                                         struct bsw_error *err)
+{
+    char number[BSW_NUMBER_CHARACTERS + 1];
+    size_t length = strlen(text);
+    if (length < 2 || length > BSW_NUMBER_CHARACTERS || text[length - 1] != '%')
+        return bsw_count_parse("--extra-distance", text, &out->extra_distance, err);
+    memcpy(number, text, length - 1);
+    number[length - 1] = 0;
+    double percent;
+    BSW_TRY(bsw_number_parse("--extra-distance", number, &percent, err));
+    out->extra_share = percent / 100;
+    if (percent >= 0 && percent <= 100) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--extra-distance %s: must be 0%% to 100%%", text);
+}
+
+// Two units of a key are one of distance, as similarities from -1 to 1 are two.
+static uint64_t extra_of_share(const struct settling *s)
+{
+    float unit = s->manifest->codec->table->value(s->manifest, s->out->query_bits, 1);
+    return (uint64_t)fmin(round(s->asked->extra_share / (double)unit), INT32_MAX);
+}
+
 static enum bsw_status settle_histogram(const struct settling *s, struct bsw_error *err)
 {
     const struct bsw_search_request *asked = s->asked;
@@ -209,6 +232,7 @@ static enum bsw_status settle_histogram(const struct settling *s, struct bsw_err
     }
     s->out->is_histogram = 1;
     s->out->extra_distance = asked->extra_distance;
+    if (asked->extra_share > 0) s->out->extra_distance = extra_of_share(s);
     s->out->histogram_k = asked->histogram_k;
     return BSW_OK;
 }

@@ -70,9 +70,11 @@ struct bsw_search_request {
     struct bsw_selection_request entries; // of codes with radii
     enum bsw_search_select select;
     struct bsw_queue_options queue; // of BSW_SELECT_QUEUE
-    // For BSW_SELECT_HISTOGRAM: what is added to D_K, at most so many candidates, and the rows that
-    // D_K reaches (0: k).
-    uint64_t extra_distance, max_candidates, histogram_k;
+    // For BSW_SELECT_HISTOGRAM: what is added to D_K, also as a share of what distances run over,
+    // at most so many candidates, and the rows that D_K reaches (0: k).
+    uint64_t extra_distance;
+    double extra_share;
+    uint64_t max_candidates, histogram_k;
     enum bsw_search_merge
         merge;        // AUTO: on several ranks exchange, or ladder without linked devices
     uint64_t batch;   // queries at a time, at most
@@ -89,6 +91,10 @@ struct bsw_search_request {
     enum bsw_cpu_level level;
     int num_threads;
 };
+
+// --extra-distance into a request: a distance, or "5%" of what distances run over.
+enum bsw_status bsw_extra_distance_parse(const char *text, struct bsw_search_request *out,
+                                         struct bsw_error *err);
 
 // From what is asked for and the manifest to what every rank works with, but for the device,
 // where candidates meet (merge_choice.h) and is_checked. index: for messages. What cannot be is

@@ -172,22 +172,34 @@ static void fill_weights(struct bsw_rbe_worker *worker, const float *parameters,
     }
 }
 
+// What stands for the sign of a side; the slope of a smooth one stays 1.
+static enum bsw_rbe_estimator estimator_of(const struct bsw_rbe_training_options *o, int side)
+{
+    return side == BSW_RBE_QUERY && o->has_float_queries ? BSW_RBE_SMOOTH : o->estimator;
+}
+
+static float slope_of(const struct bsw_rbe_training_options *o, int side, float slope)
+{
+    return estimator_of(o, side) == BSW_RBE_SMOOTH ? 1 : slope;
+}
+
 enum bsw_status bsw_rbe_group_forward(struct bsw_rbe_worker *worker, const float *parameters,
                                       const struct bsw_rbe_group *group,
                                       const float *outputs[BSW_RBE_NUM_SIDES],
                                       struct bsw_error *err)
 {
-    const struct bsw_rbe_shape *shapes = worker->options->shapes;
+    const struct bsw_rbe_training_options *o = worker->options;
+    const struct bsw_rbe_shape *shapes = o->shapes;
     const float *first = parameters;
-    BSW_TRY(worker->options->vocabulary ? make_inputs(worker, parameters, group, err)
-                                        : read_inputs(worker, group, err));
+    BSW_TRY(o->vocabulary ? make_inputs(worker, parameters, group, err)
+                          : read_inputs(worker, group, err));
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
-        bsw_rbe_forward(&worker->passes[i], parameters, worker->options->estimator, group->slope,
-                        worker->inputs[i], group->num_pairs);
+        bsw_rbe_forward(&worker->passes[i], parameters, estimator_of(o, i),
+                        slope_of(o, i, group->slope), worker->inputs[i], group->num_pairs);
         outputs[i] = worker->passes[i].codes[shapes[i].steps];
         parameters += bsw_rbe_num_parameters(&shapes[i]);
     }
-    if (worker->options->has_similarities) fill_weights(worker, first, group->num_pairs, outputs);
+    if (o->has_similarities) fill_weights(worker, first, group->num_pairs, outputs);
     return BSW_OK;
 }
 
@@ -214,9 +226,9 @@ static void add_gradients(struct bsw_rbe_worker *worker, const float *parameters
     size_t first = 0, num_inputs = group->num_pairs * o->shapes[0].dims;
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
         if (o->vocabulary) memset(worker->input_gradient, 0, num_inputs * sizeof(float));
-        bsw_rbe_backward(&worker->passes[i], parameters + first, o->estimator, group->slope,
-                         worker->inputs[i], group->num_pairs, worker->gradients[i],
-                         gradient + first, worker->input_gradient);
+        bsw_rbe_backward(&worker->passes[i], parameters + first, estimator_of(o, i),
+                         slope_of(o, i, group->slope), worker->inputs[i], group->num_pairs,
+                         worker->gradients[i], gradient + first, worker->input_gradient);
         if (o->vocabulary)
             bsw_text_backward(&worker->texts[i], worker->inputs[i], worker->input_gradient,
                               gradient + bsw_rbe_training_text_offset(o, i));

@@ -448,14 +448,15 @@ static void describe(struct training *training)
              "ranks=%d dims=%u code-dims=%u query-steps=%u document-steps=%u shared=%d "
              "residual-weights=%d estimator=%s slope-growth=%.17g gamma=%.17g rate=%.17g "
              "decay=%.17g validation=%.17g negatives=%llu batch=%zu seed=%llu start=%d "
-             "near-negatives=%d similarities=%d pairs=%llu input=%016llx trigrams=%u hashed=%d",
+             "near-negatives=%d similarities=%d pairs=%llu input=%016llx trigrams=%u hashed=%d%s",
              training->transport->num_ranks, q->dims, q->code_dims, q->steps, d->steps,
              q->is_shared, q->has_residual_weights, bsw_rbe_estimator_name(o->estimator),
              o->slope_growth, o->gamma, o->rate, o->decay, o->validation,
              (unsigned long long)o->negatives, training->split.batch_pairs,
              (unsigned long long)o->seed, (int)o->start, o->has_near_negatives, o->has_similarities,
              (unsigned long long)training->pairs->num_pairs, (unsigned long long)o->input_digest,
-             o->vocabulary ? o->vocabulary->num_grams : 0, o->vocabulary && !o->vocabulary->keys);
+             o->vocabulary ? o->vocabulary->num_grams : 0, o->vocabulary && !o->vocabulary->keys,
+             o->has_float_queries ? " float-queries=1" : "");
 }
 
 // From principal axes on rank 0 alone, which the others get.

@@ -75,7 +75,8 @@ struct bsw_rbe_pairs {
 struct bsw_rbe_training_options {
     struct bsw_rbe_shape shapes[BSW_RBE_NUM_SIDES];
     enum bsw_rbe_estimator estimator;
-    double slope_growth; // annealing: the slope is this to the power of the epoch
+    int has_float_queries; // the query's side is smooth, of no steps
+    double slope_growth;   // annealing: the slope is this to the power of the epoch
     double gamma, rate;
     double decay;      // the rate is multiplied by it after each epoch
     double validation; // share of the pairs held out, 0 .. 0.9

@@ -72,7 +72,8 @@ static enum bsw_status settle_loss(struct train_job *job, struct bsw_error *err)
     struct bsw_rbe_pair_options *pairs = &o->pairs;
     struct bsw_rbe_training_options *training = &o->training;
     int can_have_similarities = bsw_has_unit_rows(pairs->metric) && !o->has_no_weights &&
-                                training->estimator != BSW_RBE_SMOOTH;
+                                training->estimator != BSW_RBE_SMOOTH &&
+                                !training->has_float_queries;
     int is_start_fit =
         training->start == BSW_RBE_START_AUTO || training->start == BSW_RBE_START_PRINCIPAL;
     training->has_similarities =
@@ -82,7 +83,7 @@ static enum bsw_status settle_loss(struct train_job *job, struct bsw_error *err)
     if (training->has_similarities && !can_have_similarities) {
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--loss similarities is for codes under cosine: not for another --metric, "
-                        "--precision float, --no-residual-weights");
+                        "--precision float or query-float, --no-residual-weights");
     }
     const struct loss_defaults *defaults =
         training->has_similarities ? &similarity_defaults : &pair_defaults;
@@ -185,6 +186,7 @@ static int is_of_this_training(const struct train_job *job)
     const struct bsw_rbe_origin *origin = &model.origin;
     int is_same = model.metric == job->settings.pairs.metric &&
                   model.has_projection == o->has_similarities &&
+                  model.has_float_queries == o->has_float_queries &&
                   model.sides[BSW_RBE_DOCUMENT].shape.code_dims == job->settings.code_dims &&
                   origin->estimator == o->estimator && origin->gamma == o->gamma &&
                   origin->rate == o->rate && origin->batch == o->batch_pairs &&
@@ -231,6 +233,11 @@ static enum bsw_status find_checkpoint(struct train_job *job, struct bsw_error *
 
 // ---- training ----
 
+static int is_smooth(const struct bsw_rbe_training_options *o, int side)
+{
+    return o->estimator == BSW_RBE_SMOOTH || (o->has_float_queries && side == BSW_RBE_QUERY);
+}
+
 static enum bsw_status shape_sides(struct train_job *job, struct bsw_error *err)
 {
     struct bsw_train_settings *o = &job->settings;
@@ -239,7 +246,7 @@ static enum bsw_status shape_sides(struct train_job *job, struct bsw_error *err)
         o->training.shapes[i] = (struct bsw_rbe_shape){
             .dims = (uint32_t)job->dims,
             .code_dims = (uint32_t)o->code_dims,
-            .steps = o->training.estimator == BSW_RBE_SMOOTH ? 0 : (uint32_t)planes[i] - 1,
+            .steps = is_smooth(&o->training, i) ? 0 : (uint32_t)planes[i] - 1,
             .is_shared = o->is_shared,
             .has_residual_weights = !o->has_no_weights};
     }
@@ -389,6 +396,7 @@ static enum bsw_status write_model(struct train_job *job, struct bsw_error *err)
 {
     struct bsw_rbe_model model = {.metric = job->settings.pairs.metric,
                                   .is_smooth = job->settings.training.estimator == BSW_RBE_SMOOTH,
+                                  .has_float_queries = job->settings.training.has_float_queries,
                                   .has_projection = job->settings.training.has_similarities,
                                   .scale_exponent =
                                       scale_exponent(job->stats->result.largest_scale)};

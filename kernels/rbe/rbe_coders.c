@@ -5,6 +5,7 @@
 
 #include "common/codes/code_layout.h"
 #include "common/codes/half.h"
+#include "kernels/rbe_tanh.h"
 
 #define LARGEST_HALF 65504.0
 
@@ -119,12 +120,13 @@ static double center(const struct bsw_rbe_coder *coder, const float *row, float 
     return square;
 }
 
-// Word `word` of plane p lies at planes[(p * words + word) * stride].
-static void pack_components(const struct bsw_rbe_coder *coder, const int16_t *components,
-                            size_t stride, uint32_t *planes)
+// Odd integers of `bits` planes. Word `word` of plane p lies at planes[(p * words + word) *
+// stride].
+static void pack_components(const int16_t *components, uint32_t n, uint32_t bits, size_t stride,
+                            uint32_t *planes)
 {
-    uint32_t bits = coder->shape.steps + 1, words = (coder->shape.code_dims + 31) / 32;
-    for (uint32_t i = 0; i < coder->shape.code_dims; i++) {
+    uint32_t words = (n + 31) / 32;
+    for (uint32_t i = 0; i < n; i++) {
         uint32_t u = (uint32_t)((int32_t)(1u << bits) - 1 - components[i]) / 2;
         for (uint32_t plane = 0; plane < bits; plane++) {
             uint32_t bit = (u >> (bits - 1 - plane)) & 1u;
@@ -163,11 +165,44 @@ void bsw_rbe_encode_bundle(const struct bsw_rbe_coders *coders, const float *row
         if (biases) biases[r] = 0;
         if (factor == 0.0f) continue;
         coders->table->encode(coder, row, factor, at.floats, at.components);
-        pack_components(coder, at.components, BSW_BUNDLE_ROWS, planes + r);
+        pack_components(at.components, coder->shape.code_dims, coder->shape.steps + 1,
+                        BSW_BUNDLE_ROWS, planes + r);
         double scale = unit * document_scale(coders, row, factor, &at, &bias);
         if (biases) biases[r] = bias;
         scales[r] = bsw_half_nearest(scale < LARGEST_HALF ? scale : LARGEST_HALF);
     }
+}
+
+// What components and the code's length are in units of; 0 for numbers that are all 0.
+static double fill_float_query(const struct bsw_rbe_coder *coder, const struct row_scratch *at,
+                               double *square)
+{
+    uint32_t n = coder->shape.code_dims;
+    int32_t largest = (1 << BSW_MAX_QUERY_BITS) - 1;
+    double most = 0;
+    *square = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        at->projected[i] = bsw_rbe_tanh(at->projected[i]);
+        most = fmax(most, fabs((double)at->projected[i]));
+        *square = fma((double)at->projected[i], (double)at->projected[i], *square);
+    }
+    double unit = most / largest;
+    for (uint32_t i = 0; i < n; i++) {
+        int32_t c = most > 0 ? 2 * (int32_t)floor(at->projected[i] / (2 * unit)) + 1 : 1;
+        at->components[i] = (int16_t)(c < largest ? c : largest);
+    }
+    return unit;
+}
+
+static void encode_float_query(const struct bsw_rbe_coders *coders, const float *row, float factor,
+                               const struct row_scratch *at, uint32_t *words, float *scale)
+{
+    const struct bsw_rbe_coder *coder = &coders->sides[BSW_RBE_QUERY];
+    double square;
+    coders->table->project(coder, row, factor, at->floats, at->projected);
+    double unit = fill_float_query(coder, at, &square);
+    pack_components(at->components, coder->shape.code_dims, BSW_MAX_QUERY_BITS, 1, words);
+    *scale = square > 0 ? (float)(ldexp(unit, coders->scale_exponent) / sqrt(square)) : 0;
 }
 
 void bsw_rbe_encode_query(const struct bsw_rbe_coders *coders, const float *row, float factor,
@@ -178,10 +213,14 @@ void bsw_rbe_encode_query(const struct bsw_rbe_coders *coders, const float *row,
     uint32_t n = coder->shape.code_dims;
     double unit = ldexp(1.0, coders->scale_exponent), mean_dot, mean_square = 0;
     factor = factor_of(coders, factor);
-    coders->table->encode(coder, row, factor, at.floats, at.components);
-    pack_components(coder, at.components, 1, words);
-    double square = square_of(at.components, n);
     *addend = 0;
+    if (coders->model.has_float_queries) {
+        encode_float_query(coders, row, factor, &at, words, scale);
+        return;
+    }
+    coders->table->encode(coder, row, factor, at.floats, at.components);
+    pack_components(at.components, n, coder->shape.steps + 1, 1, words);
+    double square = square_of(at.components, n);
     *scale = (float)(unit / sqrt(square));
     if (!coders->model.has_projection) return;
     coders->table->project(coder, row, factor, at.floats, at.projected);

@@ -8,6 +8,9 @@
 // By norm, as the paper has it (Eq. 14): scale = 1 / norm(c) on both sides, bias and addend 0, so
 // that a key is the cosine of the two codes; e depends on code_dims alone.
 //
+// Float queries have no signs: c_q are their numbers p, after tanh, in units of max|p| / 127, and
+// scale_q = unit / norm(p).
+//
 // By projection, for a model of rows of one space: with x' = row * factor - mean and p(x) = W f +
 // bias of the query side,
 //   scale_q = <p(q), c_q> / <c_q, c_q>     so that scale_q * c_q is nearest to p(q)
@@ -25,6 +28,7 @@
 #include <stdint.h>
 
 #include "common/base/cpu_level.h"
+#include "common/codes/code_layout.h"
 #include "kernels/rbe/rbe_codes.h"
 #include "kernels/rbe/rbe_model_file.h"
 
@@ -46,6 +50,7 @@ void bsw_rbe_coders_destroy(struct bsw_rbe_coders **coders);
 static inline uint32_t bsw_rbe_num_planes(const struct bsw_rbe_coders *coders,
                                           enum bsw_rbe_side_kind side)
 {
+    if (side == BSW_RBE_QUERY && coders->model.has_float_queries) return BSW_MAX_QUERY_BITS;
     return coders->sides[side].shape.steps + 1;
 }
 

@@ -72,6 +72,8 @@ static enum bsw_status check_shapes(const char *name, const struct bsw_rbe_model
         if (shape->dims != query->dims || shape->code_dims != query->code_dims)
             return bad(name, "dims of query and document side differ", err);
     }
+    if (model->has_float_queries && (model->is_smooth || model->has_projection || query->steps > 0))
+        return bad(name, "float queries have no steps, projections or float documents", err);
     return BSW_OK;
 }
 
@@ -184,7 +186,8 @@ enum bsw_status bsw_rbe_model_pack(struct bsw_rbe_model *model, struct bsw_buffe
     bsw__rbe_model__init(&message);
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) fill_side(&model->sides[i], &sides[i]);
     fill_origin(&model->origin, &training);
-    message.format_version = BSW_RBE_MODEL_VERSION;
+    message.format_version = bsw_rbe_model_version(model);
+    message.float_queries = model->has_float_queries;
     message.metric = (char *)bsw_metric_name(model->metric);
     message.smooth = model->is_smooth;
     message.projection = model->has_projection;
@@ -285,15 +288,16 @@ static enum bsw_status parse_message(const char *name, const Bsw__RbeModel *mess
                                      struct bsw_rbe_model *out, struct bsw_error *err)
 {
     const Bsw__RbeSide *sides[BSW_RBE_NUM_SIDES] = {message->query, message->document};
-    if (message->format_version != BSW_RBE_MODEL_VERSION) {
+    if (message->format_version < 1 || message->format_version > BSW_RBE_MODEL_VERSION) {
         return bsw_fail(err, BSW_ERROR_BAD_DATA,
-                        "%s: model of format version %u, this program reads %d", name,
+                        "%s: model of format version %u, this program reads 1 to %d", name,
                         message->format_version, BSW_RBE_MODEL_VERSION);
     }
     if (bsw_metric_parse(message->metric, &out->metric, NULL) != BSW_OK)
         return bad(name, "unknown metric", err);
     if (!sides[0] || !sides[1]) return bad(name, "a side is missing", err);
     out->is_smooth = message->smooth;
+    out->has_float_queries = message->float_queries;
     out->has_projection = message->projection;
     out->scale_exponent = message->scale_exponent;
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) take_shape(sides[i], &out->sides[i].shape);

@@ -15,7 +15,7 @@
 #include "kernels/rbe/rbe_model.h"
 #include "kernels/text/text_network.h"
 
-#define BSW_RBE_MODEL_VERSION   1
+#define BSW_RBE_MODEL_VERSION   2 // of float queries; all others are written as version 1
 #define BSW_RBE_MODEL_MAX_BYTES (1ull << 31) // protobuf ends there
 
 enum bsw_rbe_side_kind { BSW_RBE_QUERY, BSW_RBE_DOCUMENT, BSW_RBE_NUM_SIDES };
@@ -47,6 +47,7 @@ struct bsw_rbe_model {
     int has_projection;     // scales by projection, not by norm: rbe_coders.h
     int32_t scale_exponent; // with projection, -126 .. 126: as the manifest's
     int is_smooth;          // tanh in place of signs: for comparison, has no codes
+    int has_float_queries;  // so for the query's side alone, of no steps: the paper's m_5
     struct bsw_rbe_side sides[BSW_RBE_NUM_SIDES]; // dims and code_dims of both agree
     // Rows are its outputs: inputs of the layers as they are, of factor 1, mean 0 and scale 1.
     struct bsw_rbe_text_network text;
@@ -57,6 +58,12 @@ struct bsw_rbe_model {
 const char *bsw_rbe_estimator_name(enum bsw_rbe_estimator estimator);
 enum bsw_status bsw_rbe_estimator_parse(const char *text, enum bsw_rbe_estimator *out,
                                         struct bsw_error *err);
+
+// The version that the model is written as.
+static inline uint32_t bsw_rbe_model_version(const struct bsw_rbe_model *model)
+{
+    return model->has_float_queries ? BSW_RBE_MODEL_VERSION : 1;
+}
 
 // Arrays of a side, uninitialised, for the shape in it. bsw_rbe_model_deinit frees.
 enum bsw_status bsw_rbe_side_allocate(struct bsw_rbe_side *side, struct bsw_error *err);

@@ -25,6 +25,7 @@ bitsweep.library.NoFile: ...
 from .index import Index
 from .library import Error, lib
 from .program import plan, sweep
+from .text import TextModel
 from .vectors import knn, read, read_neighbours, recall, shape, write, write_neighbours
 
 Error.__module__ = "bitsweep"  # as it is written
@@ -39,6 +40,7 @@ def has(feature: str) -> bool:
 __all__ = [
     "Error",
     "Index",
+    "TextModel",
     "has",
     "knn",
     "plan",

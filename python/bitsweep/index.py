@@ -20,6 +20,7 @@ from .arguments import settings_of, takes
 from .header import header
 from .library import Error, Progress, Ranks, as_written, call, lib, new, path_bytes
 from .settings import defaults, fill, integers
+from .text import TextModel, Texts
 from .vectors import TYPES, Answer, Asked, File, Source, Vectors, as_ids, empty_answer
 from .watch import Watch
 
@@ -54,6 +55,7 @@ class Index:
     """
 
     folder: File
+    _text: Optional[TextModel] = None  # that the index keeps, once it was asked by text
     _remove: Any = None  # removes a temporary folder
 
     @takes("open")
@@ -165,9 +167,10 @@ class Index:
     @takes("search")
     def search(
         self,
-        queries: Optional[Vectors],
+        queries: Optional[Vectors] = None,
         k: int = K,
         *,
+        text: Optional[Texts] = None,
         progress: Progress = None,
         **settings: Any,
     ) -> Answer:
@@ -178,6 +181,8 @@ class Index:
         float32, float16, uint8 or int8 are not copied. progress: as in `encode`. With comm, ranks
         other than 0 give None and get no rows.
 
+        text: in place of queries, of an index of texts: one or several questions.
+
         Settings are the options of `bitsweep search`. Of an index with lists recall, probe or
         probe_ratio say how many are looked at; without them it is as recall 0.99, or the most that
         the table of the index has.
@@ -185,7 +190,7 @@ class Index:
         asked_for = defaults("search")
         with self._alone():
             with self._ranks.preparing():
-                asked = Asked(queries, self._ranks)
+                asked = Asked(queries if text is None else self._embed(queries, text), self._ranks)
                 fill(asked_for, "search", {"k": k, **settings})
                 values, ids = empty_answer(asked.num_rows, k, 10_000)
                 watch = Watch(asked_for, progress)
@@ -199,6 +204,13 @@ class Index:
                     ids.ctypes.data,
                 )
         return values, ids
+
+    def _embed(self, queries: Optional[Vectors], text: Texts) -> npt.NDArray[np.float32]:
+        if queries is not None:
+            raise ValueError("text stands in place of queries: give one of them")
+        if self._text is None:
+            self._text = TextModel(self._opened[0])
+        return self._text.embed(text)
 
     def reconstruct(self, ids: npt.ArrayLike) -> npt.NDArray[Any]:
         """The rows with these ids, exact and of the index's dtype: [..., dims] for ids [...].

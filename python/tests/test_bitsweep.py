@@ -184,6 +184,41 @@ class SameAsProgram(Case):
             ix.delete()
         ix.close()
 
+    def test_text(self) -> None:
+        pairs = (BASE.parent / "oewn_pairs.tsv").read_text("utf-8").splitlines()[:300]
+        questions, glosses = zip(*(line.split("\t")[:2] for line in pairs))
+        base, model = self.folder / "glosses.txt", self.folder / "text.rbe"
+        (self.folder / "pairs.tsv").write_text("\n".join(pairs) + "\n", "utf-8")
+        base.write_text("\n".join(glosses) + "\n", "utf-8")
+        (self.folder / "questions.txt").write_text("\n".join(questions) + "\n", "utf-8")
+        run_program("train", "--text", self.folder / "pairs.tsv", "--model", model, "--precision", "float",
+                    "--code-dims", 16, "--text-dims", 16, "--epochs", 1, "--batch", 64)
+        made, out = self.folder / "text", self.folder / "text_answer"
+        run_program("encode", "--base", base, "--model", model, "--metric", "cosine", "--index", made)
+        run_program("search", "--index", made, "--queries", self.folder / "questions.txt", "--k", 3, "--out", out)
+        run_program("convert", "--in", base, "--model", model, "--out", self.folder / "rows.npy")
+        with bitsweep.Index(made) as ix:
+            self.assert_answer(out, ix.search(text=questions, k=3))
+            values, ids = ix.search(text=questions[7], k=3)
+            self.assertEqual(ids.tolist(), ix.search(text=list(questions), k=3)[1][7:8].tolist())
+            for strange in ("", "\0", b"\xff\xfe", "\ud800", "x" * 100_000):
+                self.assertEqual(ix.search(text=strange, k=3)[1].shape, (1, 3))
+            with self.assertRaisesRegex(ValueError, "in place of queries"):
+                ix.search(self.q, text="dogs")
+            with self.assertRaisesRegex(TypeError, "must be str or bytes, not 3"):
+                ix.search(text=[3])
+        with bitsweep.TextModel(model) as m, bitsweep.TextModel(made) as kept:
+            self.assertEqual(m.dims, 16)
+            rows = m.embed(glosses, query=False)
+            self.assertEqual(rows.tobytes(), np.load(self.folder / "rows.npy").tobytes())
+            self.assertEqual(kept.embed(questions).tobytes(), m.embed(questions).tobytes())
+            self.assertEqual(m.embed([]).shape, (0, 16))
+        with self.assertRaisesRegex(ValueError, "closed"):
+            m.embed("dogs")
+        self.assert_fails(4, "cannot open", bitsweep.TextModel, self.folder / "none")
+        bitsweep.Index.encode(self.x[:300], self.folder / "no_text", metric="l2").close()
+        self.assert_fails(1, "is no index of texts", bitsweep.TextModel, self.folder / "no_text")
+
     def test_groundtruth(self) -> None:
         for metric in ("l2", "cosine"):
             out = self.folder / f"truth.{metric}"

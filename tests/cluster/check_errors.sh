@@ -183,6 +183,9 @@ check_options() {
     expect 2 'histogram selection needs integer distances' "${find[@]}" --select histogram
     expect 2 "--extra-distance '-1'" search --index "$index/xfbq" --queries "$in/q.fbin" --out OUT/r \
         --extra-distance -1
+    expect 2 "--extra-distance 101%: must be 0% to 100%" search --index "$index/xfbq" --queries "$in/q.fbin" --out OUT/r \
+        --extra-distance 101%
+    expect 2 "--extra-distance 'x'" search --index "$index/xfbq" --queries "$in/q.fbin" --out OUT/r --extra-distance x%
     expect 2 '--max-candidates 5 is below --k 10' search --index "$index/xfbq" \
         --queries "$in/q.fbin" --out OUT/r --select histogram --max-candidates 5
     expect 2 '--metric cosine, ip or l2 is needed: .*base.fbin does not say' "${bare[@]}"

@@ -90,6 +90,12 @@ facts found '"select": "queue"' '"items": 20000' '"queue_length": 1'
 facts threshold '"select": "threshold"'
 search 1 histogram --index "$folder/xfbq.3" --extra-distance 7 --max-candidates 300
 facts histogram '"select": "histogram"' '"extra_distance": 7' '"max_candidates": 300'
+# A share of what distances run over: 2^(3 + 6) * scale^2.
+extra=$("$program" info "$folder/xfbq.3" | sed -nE 's/.* scale ([0-9.]+).*/\1/p' | awk '{printf "%.0f", 0.05 * 512 * $1 * $1}')
+search 1 share --index "$folder/xfbq.3" --extra-distance 5%
+facts share '"select": "histogram"' "\"extra_distance\": $extra" '"max_candidates": 100000'
+search 1 number --index "$folder/xfbq.3" --extra-distance "$extra"
+same_bytes share number "5 % is $extra"
 
 # evaluated SELECT LINES FILE: so many lines of eval speak of queues; --json names the selection.
 evaluated() {

@@ -161,18 +161,18 @@ refuse 74 "nothing: cannot open" "${code[@]}" --model "$folder/nothing"
 refuse 65 "no bitsweep model|checksum" "${code[@]}" --model "$base"
 
 # A model of another version, cut short, with a bit flipped.
-printf '\x08\x02\x79\x30\x5a\xe2\x27\x9e\x8f\x03\x46' >"$folder/version.rbe" # format_version 2, XXH3
+printf '\x08\x03\x79\xa2\x97\xe5\x6b\xbc\x52\xfd\x2c' >"$folder/version.rbe" # format_version 3, XXH3
 head -c 1000 "$folder/model" >"$folder/cut.rbe"
 : >"$folder/empty.rbe"
 cp "$folder/model" "$folder/flipped.rbe"
 flip "$folder/flipped.rbe" 5000
-for broken in "version.rbe: model of format version 2, this program reads 1$" \
+for broken in "version.rbe: model of format version 3, this program reads 1 to 2$" \
     "cut.rbe: truncated, or no bitsweep model$" "empty.rbe: empty$" "flipped.rbe: checksum does not match$"; do
     refuse 65 "$broken" "${code[@]}" --model "$folder/${broken%%:*}"
     refuse 65 "$broken" info "$folder/${broken%%:*}"
 done
 cp -r "$folder/index" "$folder/broken"
-for broken in flipped:checksum cut:truncated version:"format version 2"; do
+for broken in flipped:checksum cut:truncated version:"format version 3"; do
     cp "$folder/${broken%%:*}.rbe" "$folder/broken/model.rbe"
     refuse 65 "model.rbe: .*${broken#*:}" search --index "$folder/broken" --queries "$queries" \
         --out "$folder/found" --force

@@ -29,6 +29,7 @@ train 1 threads.rbe --threads 3
 same_bytes codes.rbe threads.rbe "the same bytes for 1 and 3 threads"
 train 1 float.rbe --precision float
 train 1 hashed.rbe --hashed --trigrams 500
+train 1 mixed.rbe --precision query-float
 train 1 part.rbe --checkpoint part --max-batches 7
 train 1 part.rbe --checkpoint part --resume
 same_bytes codes.rbe part.rbe "a resumed training has the same bytes"
@@ -80,6 +81,14 @@ check "eval with ties" "$program" eval --results found1 --groundtruth truth "${t
 check "lists" "$program" encode --base documents.txt --model float.rbe --metric cosine --lists 8 --index lists --quiet
 check "a search of all lists" "$program" search --index lists --queries queries.txt --probe 8 --oversample 20 --out in_lists --quiet
 same_bytes truth in_lists "all lists find the same"
+for ranks in "${ranks_axis[@]}"; do
+    check "calibrate by questions, $ranks ranks" "$run" -n "$ranks" -- calibrate lists --queries queries.txt --force --quiet
+    cp lists/manifest.pb "table$ranks"
+    same_bytes table1 "table$ranks" "$ranks ranks: the same table"
+done
+check "calibrate by their rows" "$program" calibrate lists --queries queries.fbin --force --quiet
+same_bytes table1 lists/manifest.pb "the same table by rows of the questions"
+check "a search by it" "$program" search --index lists --queries queries.txt --recall 0.9 --out by_table --quiet
 for index in float1 codes1 lists; do check "verify $index" "$program" verify $index; done
 check "no copy of rows of learned codes" test ! -e codes1/shard-00000-of-00002.vectors
 # Whoever knows the text moves it: learned codes need it no more.
@@ -87,6 +96,17 @@ mv some.tsv moved.tsv
 check "without the text" "$program" search --index codes1 --queries queries.txt --out moved --quiet
 same_bytes rbe1 moved "the same"
 mv moved.tsv some.tsv
+
+# Queries in floats, documents in bits: what its queries find is what vectors of both sides would, nearly.
+check "encode, queries in floats" "$program" encode --base some.tsv:2 --codec rbe --model mixed.rbe --index mixed --quiet
+for level in "${levels[@]}"; do
+    check "search, level $level" "$program" search --index mixed --queries some.tsv:1 --level "$level" --out "mixed-$level" --quiet
+    same_bytes mixed-reference "mixed-$level" "level $level: the same answer of queries in floats"
+done
+check "info" "$program" info mixed.rbe
+cp stdout said
+check "it says so" grep -qE '^  query +floats, searched as 7 planes$' said
+check "verify" "$program" verify mixed
 
 # ---- answers as text ----
 
@@ -129,6 +149,7 @@ refuse() {
 refuse 2 "some.tsv:2: text becomes vectors by a model" groundtruth --base some.tsv:2 --queries some.tsv:1 --metric cosine --out x
 refuse 2 "some.tsv:2: text needs --model" encode --base some.tsv:2 --metric cosine --index x
 refuse 65 "line 1 has no column 9" encode --base some.tsv:9 --metric cosine --model float.rbe --index x --quiet
+refuse 2 "the model of mixed has 7" search --index mixed --queries some.tsv:1 --query-bits 3 --out x
 refuse 2 "a model of full precision" encode --base some.tsv:2 --codec rbe --model float.rbe --index x
 refuse 2 "have no lists" encode --base some.tsv:2 --codec rbe --model codes.rbe --lists 4 --index x
 refuse 74 "missing.txt: cannot open" encode --base missing.txt --model float.rbe --metric cosine --index x

@@ -16,6 +16,6 @@ code=0
     --epochs 1 --batch 128 --seeds 1 >"$folder/said" 2>"$folder/stderr" || code=$?
 check "exit code $code" test $code = 0
 check "its sizes" grep -q '^1681 pairs, 100 held-out queries, 1781 documents; ' "$folder/said"
-check "every line" test "$(grep -cE '^\| [A-Za-z].* \| [0-9]* \|( [0-9.]+ \|){5}$' "$folder/said")" = 12
+check "every line" test "$(grep -cE '^\| [A-Za-z].* \| [0-9]* \|( [0-9.]+ \|){5}$' "$folder/said")" = 13
 check "words find something" grep -qE '^\| BM25 of words \|  \| 0\.[1-9]' "$folder/said"
 finish

@@ -80,6 +80,19 @@ static void check_bad_folders(void)
     expect(bitsweep_open("nowhere", NULL, &index, NULL) == BITSWEEP_ERROR_IO, "no error is asked");
 }
 
+// What rows of texts are, the package's tests compare with the program's.
+static void check_bad_texts(const char *folder)
+{
+    bitsweep_text_model *model = (bitsweep_text_model *)&num_failed;
+    uint32_t dims;
+    refused(bitsweep_text_open("nowhere", &model, &dims, &error), BITSWEEP_ERROR_IO, "nowhere");
+    expect(model == NULL, "no model of a missing file");
+    bitsweep_text_close(&model);
+    refused(bitsweep_text_open(NULL, &model, &dims, &error), BITSWEEP_ERROR_USAGE, "no model");
+    refused(bitsweep_text_open(folder, &model, NULL, &error), BITSWEEP_ERROR_USAGE,
+            "is no index of texts");
+}
+
 static void check_bad_searches(bitsweep_index *index, const struct bitsweep_rows *queries)
 {
     struct bitsweep_search_settings settings, unfilled = {0};
@@ -535,6 +548,7 @@ static void check_all(char **words)
                                             BITSWEEP_VERSION_MINOR * 100 + BITSWEEP_VERSION_PATCH,
            "version");
     check_bad_folders();
+    check_bad_texts(words[2]);
     check_bad_searches(index, &queries);
     check_reconstruct(words[2], &base);
     check_reconstruct(words[3], &base);

@@ -62,14 +62,16 @@ static const struct kind {
     uint32_t query_steps, document_steps;
     int is_shared, has_residual_weights;
     double learned_loss; // that a small set gets below
+    int has_float_queries;
 } kinds[] = {
-    {"straight-through", BSW_RBE_STRAIGHT_THROUGH, 2, 1, 0, 1, 0.25},
-    {"variant", BSW_RBE_VARIANT, 2, 1, 0, 1, 0.25},
-    {"annealing", BSW_RBE_ANNEALING, 2, 1, 0, 1, 0.25},
-    {"full precision", BSW_RBE_SMOOTH, 0, 0, 0, 1, 0.25},
-    {"shared matrices", BSW_RBE_VARIANT, 3, 2, 1, 1, 0.25},
-    {"no residual weights", BSW_RBE_VARIANT, 2, 1, 0, 0, 0.5},
-    {"shared, no residual weights", BSW_RBE_STRAIGHT_THROUGH, 3, 2, 1, 0, 0.5},
+    {"straight-through", BSW_RBE_STRAIGHT_THROUGH, 2, 1, 0, 1, 0.25, 0},
+    {"variant", BSW_RBE_VARIANT, 2, 1, 0, 1, 0.25, 0},
+    {"annealing", BSW_RBE_ANNEALING, 2, 1, 0, 1, 0.25, 0},
+    {"full precision", BSW_RBE_SMOOTH, 0, 0, 0, 1, 0.25, 0},
+    {"float queries", BSW_RBE_ANNEALING, 0, 1, 0, 1, 0.25, 1},
+    {"shared matrices", BSW_RBE_VARIANT, 3, 2, 1, 1, 0.25, 0},
+    {"no residual weights", BSW_RBE_VARIANT, 2, 1, 0, 0, 0.5, 0},
+    {"shared, no residual weights", BSW_RBE_STRAIGHT_THROUGH, 3, 2, 1, 0, 0.5, 0},
 };
 #define NUM_KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -77,6 +79,7 @@ static struct bsw_rbe_training_options options_of(const struct kind *kind)
 {
     struct bsw_rbe_training_options options = make_options();
     options.estimator = kind->estimator;
+    options.has_float_queries = kind->has_float_queries;
     for (uint32_t i = 0; i < BSW_RBE_NUM_SIDES; i++) {
         uint32_t steps = i == BSW_RBE_QUERY ? kind->query_steps : kind->document_steps;
         options.shapes[i] = (struct bsw_rbe_shape){DIMS, CODE_DIMS, steps, kind->is_shared,

@@ -246,6 +246,40 @@ UNIT_TEST(projections_give_scales_and_biases)
     bsw_rbe_coders_destroy(&coders);
 }
 
+// A float query is its numbers after tanh, in 7 bits of the largest, over their length.
+UNIT_TEST(float_queries_are_coded_in_7_bits)
+{
+    enum { DIMS = 30, N = 40 };
+    struct bsw_rbe_model model = make_model(DIMS, N, 0, 1);
+    struct bsw_rbe_coders *coders;
+    model.has_float_queries = 1;
+    assert_int_equal(bsw_rbe_coders_create(&model, "m", BSW_CPU_REFERENCE, &coders, &err), BSW_OK);
+    assert_int_equal(bsw_rbe_num_planes(coders, BSW_RBE_QUERY), 7);
+    assert_int_equal(bsw_rbe_num_planes(coders, BSW_RBE_DOCUMENT), 2);
+    void *scratch = allocate(bsw_rbe_coders_scratch_bytes(coders));
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        float row[DIMS], scale, addend;
+        uint32_t words[7 * ((N + 31) / 32)] = {0};
+        double numbers[N], square = 0, most = 0;
+        for (uint32_t d = 0; d < DIMS; d++) row[d] = unit(seed + 50, d);
+        bsw_rbe_encode_query(coders, row, 0.7f, scratch, words, &scale, &addend);
+        assert_true(addend == 0);
+        for (uint32_t i = 0; i < N; i++) {
+            numbers[i] = tanh(projected(&coders->model.sides[BSW_RBE_QUERY], row, 0.7f, i));
+            square += numbers[i] * numbers[i];
+            most = fmax(most, fabs(numbers[i]));
+        }
+        double of_one = ldexp((double)scale, -coders->scale_exponent);
+        for (uint32_t i = 0; i < N; i++) {
+            double coded = of_one * component_of(words, 7, (N + 31) / 32, 1, i);
+            assert_true(fabs(coded - numbers[i] / sqrt(square)) <=
+                        1.001 * most / 127 / sqrt(square));
+        }
+    }
+    bsw_free(&scratch);
+    bsw_rbe_coders_destroy(&coders);
+}
+
 UNIT_TEST(models_without_codes_are_refused)
 {
     struct bsw_rbe_model model = make_model(4, 4, 1, 1);

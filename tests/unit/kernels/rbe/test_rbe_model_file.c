@@ -36,6 +36,7 @@ static void expect_same(const struct bsw_rbe_model *a, const struct bsw_rbe_mode
 {
     assert_int_equal(a->metric, b->metric);
     assert_int_equal(a->is_smooth, b->is_smooth);
+    assert_int_equal(a->has_float_queries, b->has_float_queries);
     assert_true(a->digest == b->digest);
     assert_int_equal(a->origin.estimator, b->origin.estimator);
     assert_true(a->origin.gamma == b->origin.gamma && a->origin.rate == b->origin.rate);
@@ -118,7 +119,7 @@ static void expect_lie_refused(const char *what, void (*lie)(Bsw__RbeModel *mess
 
 static void set_version(Bsw__RbeModel *message)
 {
-    message->format_version++;
+    message->format_version = 3;
 }
 
 static void set_dims(Bsw__RbeModel *message)
@@ -159,7 +160,7 @@ static void set_scale(Bsw__RbeModel *message)
 
 UNIT_TEST(lies_are_refused)
 {
-    expect_lie_refused("m: model of format version 2, this program reads 1", set_version);
+    expect_lie_refused("m: model of format version 3, this program reads 1 to 2", set_version);
     expect_lie_refused("do not fit", set_dims);
     expect_lie_refused("differ", set_other_dims);
     expect_lie_refused("out of range", set_no_dims);
@@ -167,6 +168,33 @@ UNIT_TEST(lies_are_refused)
     expect_lie_refused("do not fit", set_short_array);
     expect_lie_refused("not finite", set_nan);
     expect_lie_refused("scale", set_scale);
+}
+
+// Programs that know version 1 alone would take its first planes for signs.
+UNIT_TEST(float_queries_are_of_version_2)
+{
+    struct bsw_rbe_model model, read;
+    struct bsw_buffer bytes = {0};
+    const char *path = path_of("float_queries.rbe");
+    make_model(&model);
+    pack_model(&model, &bytes);
+    Bsw__RbeModel *message = bsw__rbe_model__unpack(NULL, bytes.bytes, bytes.data);
+    assert_int_equal(message->format_version, 1);
+    bsw__rbe_model__free_unpacked(message, NULL);
+    model.has_float_queries = 1; // beside the steps of its queries
+    assert_int_equal(bsw_rbe_model_write(&model, path, &err), BSW_ERROR_BAD_DATA);
+    model.sides[0].shape.steps = 0;
+    pack_model(&model, &bytes);
+    message = bsw__rbe_model__unpack(NULL, bytes.bytes, bytes.data);
+    assert_int_equal(message->format_version, 2);
+    bsw__rbe_model__free_unpacked(message, NULL);
+    assert_int_equal(bsw_rbe_model_write(&model, path, &err), BSW_OK);
+    assert_int_equal(bsw_rbe_model_read(path, &read, &err), BSW_OK);
+    expect_same(&model, &read);
+    assert_int_equal(bsw_rbe_model_check_codes(&read, path, &err), BSW_OK);
+    bsw_rbe_model_deinit(&model);
+    bsw_rbe_model_deinit(&read);
+    bsw_buffer_deinit(&bytes);
 }
 
 UNIT_TEST(models_without_codes_are_named)
