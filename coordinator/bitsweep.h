@@ -32,8 +32,8 @@
  *
  * OWNERSHIP. Every array belongs to the caller, who says where results go. Rows, texts and settings
  * are borrowed during the call alone; queries are not copied but batch by batch. What the library
- * allocates is behind bitsweep_index and bitsweep_ranks, which their close functions free. Texts
- * that it returns are constants, or belong to the object they were asked of.
+ * allocates is behind bitsweep_index, bitsweep_ranks and bitsweep_range, which functions free.
+ * Texts that it returns are constants, or belong to the object they were asked of.
  *
  * THREADS. Any thread may call any function. Calls with the same bitsweep_index or the same
  * bitsweep_ranks wait for each other: one is done after the other. Calls with different ones run at
@@ -339,6 +339,9 @@ struct bitsweep_search_settings {
     void *progress_context;
     const struct bitsweep_allow *allow; /* rows that may be found, with ranks of rank 0, borrowed
                                            for the call; NULL: all. Fewer than k: id -1 */
+    double margin; /* bitsweep_range_search: exact values are computed of rows whose estimate is
+                      within the value and this share of its size; 0: 0.1 */
+    uint64_t max_candidates; /* bitsweep_range_search: of a query, more are an error; 0: 10000 */
 };
 #define bitsweep_search_defaults(settings) bitsweep_search_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings,
@@ -360,6 +363,33 @@ BITSWEEP_API void bitsweep_search_defaults_of(struct bitsweep_search_settings *s
 BITSWEEP_API int bitsweep_search(bitsweep_index *index, const struct bitsweep_rows *queries,
                                  const struct bitsweep_search_settings *settings, float *values,
                                  int64_t *ids, struct bitsweep_error *error);
+
+/* Rows of a range search: those of query q are places [lims[q], lims[q + 1]), best first. */
+typedef struct bitsweep_range bitsweep_range;
+
+/* Finds all rows of each query whose value is within `within`, a finite number: squared distances
+   (l2) of at most that, similarities (ip, cosine) of at least that, compared as float32, as they
+   are given. Of the settings all but k, oversample, recall and scan_dims count; lists are all
+   looked at unless probe or probe_ratio say fewer. With refine "exact" the rows are those with such
+   an exact value among candidates, which estimates by code choose: with a margin of 0.1 and 3 bits
+   hardly any is missed, of codec raw none. With refine "none" values are estimates, and decide. A
+   query with more than max_candidates is BITSWEEP_ERROR_TOO_LARGE. On CPUs.
+
+   *out, also for no queries, is the caller's to free; with ranks it is NULL on ranks other than 0.
+   Codes are loaded as by bitsweep_search, anew where the search before was one of that; another
+   `within` loads nothing. */
+BITSWEEP_API int bitsweep_range_search(bitsweep_index *index, const struct bitsweep_rows *queries,
+                                       double within,
+                                       const struct bitsweep_search_settings *settings,
+                                       bitsweep_range **out, struct bitsweep_error *error);
+BITSWEEP_API uint64_t bitsweep_range_num_queries(const bitsweep_range *range);
+/* lims [num_queries + 1]; values and ids [lims[num_queries]], or NULL where there are none. They
+   are there until the range is freed. */
+BITSWEEP_API const uint64_t *bitsweep_range_lims(const bitsweep_range *range);
+BITSWEEP_API const float *bitsweep_range_values(const bitsweep_range *range);
+BITSWEEP_API const int64_t *bitsweep_range_ids(const bitsweep_range *range);
+/* Sets *range to NULL; accepts NULL inside. */
+BITSWEEP_API void bitsweep_range_free(bitsweep_range **range);
 
 /* What the last complete search of an index did. */
 struct bitsweep_search_stats {

@@ -34,6 +34,7 @@ enum bsw_search_overlap { BSW_OVERLAP_AUTO, BSW_OVERLAP_ON, BSW_OVERLAP_OFF };
 struct bsw_search_options {
     struct bsw_search_request request;
     const char *extra_distance; // --extra-distance, which implies histogram selection; or NULL
+    const char *within;         // --within, a range in place of the best k; or NULL
     const char *index;          // folder
     const char *allow;          // file of rows that queries may find (allowed_rows.h); NULL: all
     // With index NULL: shards are coded from the source that it names; its own arrays are borrowed.
@@ -137,6 +138,7 @@ struct bsw_search {
     struct bsw_search_parts parts;
     struct bsw_batch_pipeline pipeline;
     uint64_t num_asked, num_answered; // queries of all passes
+    uint64_t num_within;              // rows of all answers of a range search
     uint64_t pass;                    // from 0 on; after the run how many there were
     double *seconds;                  // [timed passes]
     double passes_seconds;            // all passes, as rank 0 has it
