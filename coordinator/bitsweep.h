@@ -235,6 +235,7 @@ struct bitsweep_encode_settings {
     const int64_t *ids; /* ids of the rows, which searches answer: 0 to 2^63 - 1, none twice; of
                            rank 0. NULL: their numbers */
     uint64_t num_ids;   /* as many as there are rows */
+    const char *tags; /* file of tags of the rows, big-ann's sparse matrix; of rank 0. NULL: none */
 };
 #define bitsweep_encode_defaults(settings) bitsweep_encode_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_encode_defaults_of(struct bitsweep_encode_settings *settings,
@@ -264,6 +265,7 @@ struct bitsweep_index_info {
     uint64_t deleted_rows; /* of num_rows; bitsweep_compact takes them out */
     uint64_t generation;   /* changes since the index was made */
     int has_ids;           /* rows have ids, which searches answer */
+    int has_tags;          /* rows have tags, by which searches find some */
 };
 #define bitsweep_index_info_init(info) bitsweep_index_info_init_of(info, sizeof *(info))
 BITSWEEP_API void bitsweep_index_info_init_of(struct bitsweep_index_info *info, size_t size);
@@ -342,6 +344,8 @@ struct bitsweep_search_settings {
     double margin; /* bitsweep_range_search: exact values are computed of rows whose estimate is
                       within the value and this share of its size; 0: 0.1 */
     uint64_t max_candidates; /* bitsweep_range_search: of a query, more are an error; 0: 10000 */
+    const char *query_tags;  /* file of tags, big-ann's sparse matrix with a row a query, of rank 0:
+                                rows that have all tags of their query; NULL: all. Not with allow */
 };
 #define bitsweep_search_defaults(settings) bitsweep_search_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings,
@@ -428,6 +432,8 @@ struct bitsweep_change_settings {
     int drop_bad_rows;  /* as in struct bitsweep_encode_settings */
     bitsweep_progress progress;
     void *progress_context;
+    const char *tags; /* file of tags of the rows that are appended, if rows of the index have some;
+                         of rank 0. NULL: none */
 };
 #define bitsweep_change_defaults(settings) bitsweep_change_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_change_defaults_of(struct bitsweep_change_settings *settings,

@@ -334,6 +334,7 @@ void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_i
                                                      bsw_manifest_live_rows(manifest),
                                      .generation = manifest->generation,
                                      .has_ids = manifest->ids_digest != 0,
+                                     .has_tags = manifest->tags_digest != 0,
                                      .has_calibration = manifest->calibration.num_entries > 0,
                                      .check_recall = manifest->check.recall};
     memcpy(out->check_cause, manifest->check.cause, sizeof out->check_cause);

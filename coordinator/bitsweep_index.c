@@ -398,12 +398,14 @@ static enum bsw_status search(struct search_call *c, enum bsw_status taken,
         BSW_TRY(reopen(index, &request, c->call.num_threads, err));
     }
     if (c->queries.is_empty) return check_empty(c, err);
-    const struct bsw_search_run run = {.queries = c->queries.name,
-                                       .query_rows = BSW_ALL_ROWS,
-                                       .repeat = 1,
-                                       .is_followed = 1,
-                                       .allow = allowed_by(c),
-                                       .sink = &sink};
+    const struct bsw_search_run run = {
+        .queries = c->queries.name,
+        .query_rows = BSW_ALL_ROWS,
+        .repeat = 1,
+        .is_followed = 1,
+        .allow = allowed_by(c),
+        .query_tags = c->call.transport->rank == 0 ? c->asked.query_tags : NULL,
+        .sink = &sink};
     choose_overlap(c, queries);
     index->search.options.request.within = c->within; // no part of what is compared
     int was_loaded = index->search.is_loaded;

@@ -244,12 +244,13 @@ static void add_fields(const struct bsw_search *search, struct bsw_journal_field
 enum bsw_status bsw_result_files_check(const struct bsw_search *search, const char *path,
                                        struct bsw_error *err)
 {
-    const struct bsw_command_files files = {.inputs = {search->run.queries, search->options.allow},
-                                            .outputs = {path},
-                                            .is_result = 1,
-                                            .index = search->options.index,
-                                            .manifest = &search->manifest,
-                                            .is_of_index = bsw_index_folder_makes};
+    const struct bsw_command_files files = {
+        .inputs = {search->run.queries, search->options.allow, search->options.query_tags},
+        .outputs = {path},
+        .is_result = 1,
+        .index = search->options.index,
+        .manifest = &search->manifest,
+        .is_of_index = bsw_index_folder_makes};
     return bsw_command_files_check(&files, err);
 }
 

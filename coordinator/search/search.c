@@ -360,7 +360,15 @@ static enum bsw_status open_allowed(struct bsw_search *search, struct bsw_error 
     const struct bsw_allowed_memory *memory = &search->run.allow;
     const struct bsw_allowed_base base = {search->manifest.first_row, search->manifest.num_rows,
                                           search->queries.num_queries};
-    if (!search->options.allow && !memory->masks && !memory->ids) return BSW_OK;
+    const char *tags = search->run.query_tags ? search->run.query_tags : search->options.query_tags;
+    int is_given = search->options.allow || memory->masks || memory->ids;
+    if (tags && is_given)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--query-tags and --allow: give one of them");
+    if (tags && !search->row_tags.first)
+        BSW_TRY(bsw_row_tags_read(&search->manifest, name_of(search), &search->row_tags, err));
+    if (tags)
+        return bsw_allowed_rows_open_tags(tags, &search->row_tags, &base, &search->allowed, err);
+    if (!is_given) return BSW_OK;
     return bsw_allowed_rows_open(search->options.allow, memory, &base, &search->allowed, err);
 }
 
@@ -510,6 +518,7 @@ void bsw_search_close(struct bsw_search *search)
     bsw_device_close(&search->device.device);
     bsw_codec_model_close(&search->model);
     bsw_free(&search->row_ids);
+    bsw_number_sets_deinit(&search->row_tags);
     if (search->options.index) bsw_manifest_deinit(&search->manifest);
     *search = (struct bsw_search){0};
 }

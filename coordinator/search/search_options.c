@@ -193,6 +193,8 @@ static const struct setting list[] = {
     {OPTION("allow", allow, .value_name = "FILE",
             .help = "find these rows alone: .npy of bools [rows] or [queries, rows], or ids: "
                     ".npy .u32bin .ivecs")},
+    {OPTION("query-tags", query_tags, .value_name = "FILE.spmat",
+            .help = "find rows that have all tags of their query, of an index with tags")},
     {FACT("allow-masks"), IS(allowed.num_masks), TOLD_IF(REPORT, allowed.is_given)},
     {FACT("allowed-rows"), IS(allowed.num_allowed), TOLD_IF(REPORT, allowed.is_given)},
     {OPTION("exclude-self", request.exclude_self,

@@ -398,7 +398,7 @@ class Index:
     def info(self) -> dict[str, Any]:
         """What the index is: num_rows, dropped_rows, first_row, dims, dtype, codec, metric, bits,
         bytes_per_vector, shards, lists, is_residual, has_vectors, has_calibration, check_recall,
-        check_cause, deleted_rows, generation, has_ids."""
+        check_cause, deleted_rows, generation, has_ids, has_tags."""
         return dict(self._info)
 
     @property

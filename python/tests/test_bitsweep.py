@@ -83,44 +83,6 @@ class SameAsProgram(Case):
                     ix.search(self.q, allow=wrong)
             self.assert_same(ix.search(self.q, allow=ids), ix.search(self.q, allow=some))
 
-    def test_range_search(self) -> None:
-        x, within = bitsweep.read(BASE).astype(np.int64), 60000
-        asked = self.q.astype(np.int64)
-        values = (asked**2).sum(1)[:, None] - 2 * asked @ x.T + (x**2).sum(1)
-        with bitsweep.Index.encode(BASE, self.folder / "range", metric="l2", bits=3) as ix:
-            lims, found, ids = ix.range_search(self.q, within, margin=0.5)
-            out = self.folder / "range.result"
-            run_program(
-                *("search", "--index", ix.folder, "--queries", QUERIES, "--within", within),
-                *("--margin", 0.5, "--out", out),
-            )
-            head = np.array([len(lims) - 1, lims[-1], *np.diff(lims)], "<u4")
-            parts = head.tobytes() + ids.astype("<i4").tobytes() + found.tobytes()
-            self.assertEqual(parts, out.read_bytes())
-            for q, row in enumerate(values):
-                best = sorted((value, i) for i, value in enumerate(row) if value <= within)
-                own = slice(lims[q], lims[q + 1])
-                self.assertEqual(best, list(zip(found[own], ids[own])))
-            # Another value, of what is loaded; then none; then the best k again.
-            fewer = ix.range_search(self.q, found.max() / 2, margin=0.5)
-            self.assertEqual(fewer[0][-1], (found <= found.max() / 2).sum())
-            self.assertEqual(ix.last_search["load_seconds"], 0)
-            self.assertEqual([len(a) for a in ix.range_search(self.q[:3], -1)], [4, 0, 0])
-            self.assertEqual([len(a) for a in ix.range_search(self.q[:0], 1)], [1, 0, 0])
-            self.assertEqual(ix.search(self.q, k=1)[1].shape, (len(self.q), 1))
-            some = np.arange(20000) % 3 == 0
-            lims, found, ids = ix.range_search(self.q, within, allow=some, margin=0.5)
-            self.assertEqual(len(ids), (values[:, ::3] <= within).sum())
-            for wrong, why in (
-                ({"within": np.nan}, "within must be a number, not nan"),
-                ({"within": 1e9}, "query 0 has more than 10000 candidates within"),
-                ({"within": 1e9, "max_candidates": 7}, "more than 7 candidates within"),
-                ({"within": 1, "recall": 0.9}, "range_search has no argument recall"),
-                ({"radius": 1}, "range_search has no argument radius: did you mean within"),
-            ):
-                with self.assertRaisesRegex((bitsweep.Error, TypeError), why):
-                    ix.range_search(self.q, **wrong)
-
     def test_encode(self) -> None:
         theirs, ours = self.folder / "theirs", self.folder / "ours"
         options = ["--metric", "cosine", "--bits", 2, "--shards", 2, "--copy-vectors"]
