@@ -514,6 +514,9 @@ struct bitsweep_knn_settings {
     bitsweep_ranks *ranks;
     bitsweep_progress progress;
     void *progress_context;
+    const struct bitsweep_allow *allow; /* rows of base that may be found, the same on all ranks,
+                                           borrowed for the call; NULL: all. Fewer than k: id -1.
+                                           On a GPU one mask, or ids */
 };
 #define bitsweep_knn_defaults(settings) bitsweep_knn_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_knn_defaults_of(struct bitsweep_knn_settings *settings, size_t size);

@@ -303,6 +303,21 @@ enum bsw_status bsw_library_check_room(const struct bsw_results *answers, struct
                     answers->values ? "ids" : "values");
 }
 
+enum bsw_status bsw_library_allow(const struct bitsweep_allow *allow,
+                                  struct bsw_allowed_memory *out, struct bsw_error *err)
+{
+    *out = (struct bsw_allowed_memory){0};
+    if (!allow) return BSW_OK;
+    if (!allow->masks && !allow->ids)
+        return bsw_fail(err, BSW_ERROR_USAGE, "allow: there are no masks and no ids");
+    *out = (struct bsw_allowed_memory){.masks = allow->masks,
+                                       .num_masks = allow->num_masks,
+                                       .mask_rows = allow->num_rows,
+                                       .ids = allow->ids,
+                                       .num_ids = allow->num_ids};
+    return BSW_OK;
+}
+
 // ---- what an index is ----
 
 // Whether all shards have them.

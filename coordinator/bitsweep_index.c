@@ -206,6 +206,7 @@ struct search_call {
     bitsweep_index *index;
     struct bsw_library_rows queries;
     struct bsw_results answers;
+    struct bsw_allowed_memory allow; // rank 0
     bitsweep_range *range; // in place of these, of a range search; NULL on ranks other than 0
     int is_range;
     double within;
@@ -334,8 +335,7 @@ static enum bsw_status prepare(struct search_call *c, const struct bitsweep_rows
         return bsw_fail(err, BSW_ERROR_USAGE, "within: must be a number, not %g", c->within);
     if (c->call.transport->rank != 0) return BSW_OK;
     c->answers.k = c->asked.k;
-    if (c->asked.allow && !c->asked.allow->masks && !c->asked.allow->ids)
-        return bsw_fail(err, BSW_ERROR_USAGE, "allow: there are no masks and no ids");
+    BSW_TRY(bsw_library_allow(c->asked.allow, &c->allow, err));
     BSW_TRY(bsw_library_lend_queries(queries, &c->queries, err));
     if (c->is_range) return make_range(c, err);
     return c->queries.is_empty ? BSW_OK : bsw_library_check_room(&c->answers, err);
@@ -368,17 +368,6 @@ static enum bsw_status check_empty(const struct search_call *c, struct bsw_error
     return bsw_transport_agree(c->call.transport, status, err);
 }
 
-static struct bsw_allowed_memory allowed_by(const struct search_call *c)
-{
-    const struct bitsweep_allow *allow = c->asked.allow;
-    if (!allow || c->call.transport->rank != 0) return (struct bsw_allowed_memory){0};
-    return (struct bsw_allowed_memory){.masks = allow->masks,
-                                       .num_masks = allow->num_masks,
-                                       .mask_rows = allow->num_rows,
-                                       .ids = allow->ids,
-                                       .num_ids = allow->num_ids};
-}
-
 static enum bsw_status search(struct search_call *c, enum bsw_status taken,
                               const struct bitsweep_rows *queries, struct bsw_error *err)
 {
@@ -403,7 +392,7 @@ static enum bsw_status search(struct search_call *c, enum bsw_status taken,
         .query_rows = BSW_ALL_ROWS,
         .repeat = 1,
         .is_followed = 1,
-        .allow = allowed_by(c),
+        .allow = c->allow,
         .query_tags = c->call.transport->rank == 0 ? c->asked.query_tags : NULL,
         .sink = &sink};
     choose_overlap(c, queries);

@@ -63,11 +63,13 @@ static enum bsw_status fail_shape(const char *name, enum bsw_status status, uint
                                   uint64_t num_rows, const struct bsw_allowed_base *base,
                                   struct bsw_error *err)
 {
+    char masks[32] = "one mask";
+    if (num_masks != 1) snprintf(masks, sizeof masks, "%llu masks", (unsigned long long)num_masks);
     return bsw_fail(err, status,
-                    "%s: %llu masks of %llu rows: there are %llu rows, and either one mask or one "
-                    "for each of the %llu queries",
-                    name, (unsigned long long)num_masks, (unsigned long long)num_rows,
-                    (unsigned long long)base->num_rows, (unsigned long long)base->num_queries);
+                    "%s: %s of %llu rows: there are %llu rows, and either one mask or one for each "
+                    "of the %llu queries",
+                    name, masks, (unsigned long long)num_rows, (unsigned long long)base->num_rows,
+                    (unsigned long long)base->num_queries);
 }
 
 // Counts and digests all of them; one is kept.
@@ -347,6 +349,15 @@ enum bsw_status bsw_allowed_rows_open_tags(const char *path, const struct bsw_nu
     if (status == BSW_OK) status = take_masks(out, err);
     if (status != BSW_OK) bsw_allowed_rows_close(out);
     return status;
+}
+
+void bsw_allowed_rows_identify(const struct bsw_allowed_rows *allowed,
+                               struct bsw_journal_fields *fields)
+{
+    if (allowed->is_given)
+        bsw_journal_field_digest(fields, "allow", allowed->digest);
+    else
+        bsw_journal_field_text(fields, "allow", "all");
 }
 
 void bsw_allowed_rows_close(struct bsw_allowed_rows *allowed)

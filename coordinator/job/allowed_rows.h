@@ -15,6 +15,7 @@
 
 #include "common/base/memory.h"
 #include "common/files/row_tags.h"
+#include "common/job/journal.h"
 
 // In place of a file; borrowed. {0}: nothing is given.
 struct bsw_allowed_memory {
@@ -68,6 +69,10 @@ enum bsw_status bsw_allowed_rows_open_tags(const char *path, const struct bsw_nu
                                            const struct bsw_allowed_base *base,
                                            struct bsw_allowed_rows *out, struct bsw_error *err);
 void bsw_allowed_rows_close(struct bsw_allowed_rows *allowed);
+
+// What a journal has of them: "all" where none are given.
+void bsw_allowed_rows_identify(const struct bsw_allowed_rows *allowed,
+                               struct bsw_journal_fields *fields);
 
 // The mask of a query, whose number is below num_masks or of no account, as bits of rows
 // (shard/scan/row_mask.h) [words for num_rows].

@@ -237,7 +237,7 @@ static void add_fields(const struct bsw_search *search, struct bsw_journal_field
     bsw_journal_field_digest(fields, "index", search->manifest.build_digest);
     bsw_journal_field_count(fields, "number of queries", search->queries.num_queries);
     bsw_journal_field_digest(fields, "queries", search->queries.digest);
-    if (search->allowed.is_given) bsw_journal_field_digest(fields, "allow", search->allowed.digest);
+    bsw_allowed_rows_identify(&search->allowed, fields);
     bsw_search_settings_identify(search, fields);
 }
 

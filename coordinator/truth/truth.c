@@ -112,20 +112,20 @@ static enum bsw_status open_allowed(struct truth_job *job, struct bsw_error *err
         return bsw_fail(err, BSW_ERROR_USAGE, "--query-tags and --allow: give one of them");
     if (!s->tags != !s->query_tags)
         return bsw_fail(err, BSW_ERROR_USAGE, "--tags and --query-tags go together");
-    if (!s->allow && !s->query_tags) return BSW_OK;
+    if (!s->allow && !s->query_tags && !s->allow_rows.masks && !s->allow_rows.ids) return BSW_OK;
     if (s->query_tags) {
         BSW_TRY(bsw_row_tags_of_file(s->tags, &job->row_tags, err));
         BSW_TRY(
             bsw_allowed_rows_open_tags(s->query_tags, &job->row_tags, &base, &job->allowed, err));
     } else {
-        BSW_TRY(bsw_allowed_rows_open(s->allow, NULL, &base, &job->allowed, err));
+        BSW_TRY(bsw_allowed_rows_open(s->allow, &s->allow_rows, &base, &job->allowed, err));
     }
     job->filter = (struct bsw_neighbour_filter){
         .is_each = job->allowed.num_masks > 1, .read = read_allowed, .context = &job->allowed};
     if (!job->filter.is_each || is_on_cpu(s)) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE,
-                    "--%s %s: masks a query are for CPUs: --device %s takes one mask",
-                    s->allow ? "allow" : "query-tags", job->allowed.name, s->device.text);
+                    "%s: a mask for each query is for CPUs: --device %s takes one mask",
+                    job->allowed.name, s->device.text);
 }
 
 static enum bsw_status open_inputs(struct truth_job *job, struct bsw_error *err)
@@ -262,7 +262,7 @@ static void set_fields(struct truth_job *job, uint64_t base_digest, uint64_t que
     bsw_journal_field_text(fields, "drop-bad-rows", s->drop_bad_rows ? "on" : "off");
     bsw_journal_field_digest(fields, "base", base_digest);
     bsw_journal_field_digest(fields, "queries", query_digest);
-    if (job->allowed.is_given) bsw_journal_field_digest(fields, "allow", job->allowed.digest);
+    bsw_allowed_rows_identify(&job->allowed, fields);
     bsw_journal_field_count(fields, "ranks", (uint64_t)job->transport->num_ranks);
 }
 

@@ -47,6 +47,27 @@ class SomeRows(Case):
             ix.search(self.q, query_tags=self.folder / "none.spmat")
         ix.close()
 
+    def test_knn_of_allowed_rows(self) -> None:
+        random = np.random.default_rng(3)
+        q, some = self.q[:50], random.random(20000) < 0.02
+        each = random.random((len(q), 20000)) < 0.02
+        each[7] = False
+        values, ids = bitsweep.knn(BASE, q, k=5, metric="l2", allow=some)
+        kept = np.flatnonzero(some)
+        expected, places = bitsweep.knn(self.x[kept], q, k=5, metric="l2")
+        self.assert_same((values, ids), (expected, kept[places]))
+        self.assert_same((values, ids), bitsweep.knn(self.x, q, k=5, metric="l2", allow=kept))
+        values, ids = bitsweep.knn(self.x, q, k=5, metric="l2", allow=each)
+        for query in (0, 20):
+            kept = np.flatnonzero(each[query])
+            expected, places = bitsweep.knn(self.x[kept], q[query, None], k=5, metric="l2")
+            self.assert_same((values[query], ids[query]), (expected[0], kept[places[0]]))
+        self.assertTrue((ids[7] == -1).all() and np.isinf(values[7]).all())
+        with self.assertRaisesRegex(bitsweep.Error, "allow: id 20000: ids are 0 to 19999"):
+            bitsweep.knn(self.x, q, k=5, metric="l2", allow=[20000])
+        with self.assertRaisesRegex(bitsweep.Error, "allow: 49 masks of 20000 rows"):
+            bitsweep.knn(self.x, q, k=5, metric="l2", allow=each[1:])
+
     def test_range_search(self) -> None:
         x, within = bitsweep.read(BASE).astype(np.int64), 60000
         asked = self.q.astype(np.int64)
