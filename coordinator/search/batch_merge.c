@@ -312,8 +312,8 @@ static size_t survivor_scratch(size_t most)
 // An estimate as result files have it: where no value can be, the nearest that can.
 static float bounded(enum bsw_metric metric, float value)
 {
-    if (bsw_metrics[metric].is_distance) return value < 0.0f ? 0.0f : value;
-    if (!bsw_metrics[metric].has_unit_rows) return value;
+    if (bsw_has_row_norms(metric)) return value < 0.0f ? 0.0f : value;
+    if (!bsw_has_unit_rows(metric)) return value;
     return value < -1.0f ? -1.0f : value > 1.0f ? 1.0f : value;
 }
 
@@ -357,7 +357,7 @@ static void answer_query(const struct bsw_batch_merge *merge, size_t query,
         if (i < count)
             values[i] = written_value(merge, &entries[i], terms);
         else
-            values[i] = bsw_metrics[metric].is_distance ? INFINITY : -INFINITY;
+            values[i] = bsw_is_distance(metric) ? INFINITY : -INFINITY;
     }
 }
 
@@ -390,7 +390,7 @@ void bsw_range_answers_deinit(struct bsw_range_answers *answers)
 
 static int is_within(enum bsw_metric metric, float value, float within)
 {
-    return bsw_metrics[metric].is_distance ? value <= within : value >= within;
+    return bsw_is_distance(metric) ? value <= within : value >= within;
 }
 
 // Whether the estimate of a key is within. Scores beyond those of infinite keys are of no key.

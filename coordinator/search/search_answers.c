@@ -53,7 +53,7 @@ void bsw_search_range_begin(struct bsw_search *search)
     const struct bsw_search_request *request = &search->options.request;
     double within = request->within, reach = within,
            margin = search->settings.is_exact ? request->margin * fabs(within) : 0;
-    reach += bsw_metrics[search->manifest.metric].is_distance ? margin : -margin;
+    reach += bsw_is_distance(search->manifest.metric) ? margin : -margin;
     search->batches.finish.within = (float)within;
     search->batches.reach = (float)reach;
     search->batches.most_within = search->settings.most_candidates;
