@@ -41,7 +41,7 @@ static enum bsw_status find_matrix(const char *name, const unsigned char *data, 
 {
     int64_t head[HEAD_NUMBERS] = {0};
     uint64_t starts, entries, expected = 0;
-    memcpy(head, data, bytes < sizeof head ? bytes : sizeof head);
+    if (bytes > 0) memcpy(head, data, bytes < sizeof head ? bytes : sizeof head);
     int is_good = bytes >= sizeof head && head[0] >= 0 && head[0] < UINT32_MAX && head[1] >= 0 &&
                   head[1] <= INT32_MAX && head[2] >= 0 &&
                   !__builtin_mul_overflow((uint64_t)head[0] + 1, sizeof(int64_t), &starts) &&
@@ -177,12 +177,42 @@ enum bsw_status bsw_row_tags_pack(const struct bsw_number_sets *lists, struct bs
     return bsw_buffer_append(out, lists->members, (size_t)head[2] * sizeof *lists->members, err);
 }
 
-// A part's lists in its file, whose digest is that of the manifest: their sizes alone are checked.
+// A part's lists in its file.
 struct part_lists {
     struct bsw_buffer file;
     uint64_t num_tags, num_rows, num_entries, first_row;
     const unsigned char *first, *rows;
 };
+
+static uint64_t first_of(const struct part_lists *part, uint64_t tag)
+{
+    uint64_t first;
+    if (tag > part->num_tags) tag = part->num_tags;
+    memcpy(&first, part->first + tag * sizeof first, sizeof first);
+    return first;
+}
+
+static uint32_t row_at(const struct part_lists *part, uint64_t place)
+{
+    uint32_t row;
+    memcpy(&row, part->rows + place * sizeof row, sizeof row);
+    return row;
+}
+
+// Whether lists follow each other to the last entry, and have rows of the part in order.
+static int are_lists(const struct part_lists *part)
+{
+    if (first_of(part, 0) != 0 || first_of(part, part->num_tags) != part->num_entries) return 0;
+    for (uint64_t tag = 0; tag < part->num_tags; tag++) {
+        uint64_t first = first_of(part, tag), end = first_of(part, tag + 1);
+        if (first > end || end > part->num_entries) return 0;
+        for (uint64_t i = first; i < end; i++) {
+            if (row_at(part, i) >= part->num_rows) return 0;
+            if (i > first && row_at(part, i - 1) >= row_at(part, i)) return 0;
+        }
+    }
+    return 1;
+}
 
 static enum bsw_status open_part(const char *folder, const struct bsw_index_part *part,
                                  struct part_lists *out, struct bsw_error *err)
@@ -195,7 +225,7 @@ static enum bsw_status open_part(const char *folder, const struct bsw_index_part
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: missing from the index", path);
     BSW_TRY(bsw_file_read_all(path, MOST_BYTES, &out->file, err));
     size_t bytes = out->file.bytes;
-    memcpy(head, out->file.data, bytes < sizeof head ? bytes : sizeof head);
+    if (bytes > 0) memcpy(head, out->file.data, bytes < sizeof head ? bytes : sizeof head);
     if (XXH3_64bits(out->file.data, bytes) != part->tags_digest || bytes < sizeof head ||
         head[0] > bytes / 8 || head[2] > bytes / 4 ||
         bytes != sizeof head + (head[0] + 1) * 8 + head[2] * 4 || head[1] != out->num_rows)
@@ -205,15 +235,9 @@ static enum bsw_status open_part(const char *folder, const struct bsw_index_part
     out->num_entries = head[2];
     out->first = out->file.data + sizeof head;
     out->rows = out->first + (head[0] + 1) * 8;
-    return BSW_OK;
-}
-
-static uint64_t first_of(const struct part_lists *part, uint64_t tag)
-{
-    uint64_t first;
-    if (tag > part->num_tags) tag = part->num_tags;
-    memcpy(&first, part->first + tag * sizeof first, sizeof first);
-    return first;
+    if (are_lists(out)) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: its lists are none of %llu rows", path,
+                    (unsigned long long)out->num_rows);
 }
 
 static enum bsw_status join(const struct part_lists *parts, uint32_t num_parts, uint64_t num_rows,
@@ -228,9 +252,7 @@ static enum bsw_status join(const struct part_lists *parts, uint32_t num_parts, 
     for (uint64_t tag = 0; tag < tags; tag++) {
         for (uint32_t p = 0; p < num_parts; p++) {
             for (uint64_t i = first_of(&parts[p], tag); i < first_of(&parts[p], tag + 1); i++) {
-                uint32_t row;
-                memcpy(&row, parts[p].rows + i * sizeof row, sizeof row);
-                out->members[at++] = (uint32_t)(parts[p].first_row + row);
+                out->members[at++] = (uint32_t)(parts[p].first_row + row_at(&parts[p], i));
             }
         }
         out->first[tag + 1] = at;

@@ -2,9 +2,11 @@
 // Tags: matrices turned into lists, masks of all that lists have in common.
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "common/codes/code_layout.h"
 #include "common/files/row_tags.h"
+#include "tests/unit/temporary_folder.h"
 #include "unit_test.h"
 
 enum { ROWS = 203, TAGS = 9 };
@@ -92,7 +94,59 @@ UNIT_TEST(masks_have_rows_with_all_tags)
     }
 }
 
+// Under a digest that fits.
+static enum bsw_status read_file(const void *bytes, size_t num_bytes, struct bsw_number_sets *out)
+{
+    struct bsw_shard_entry shard = {.num_rows = 4};
+    struct bsw_manifest manifest = {.num_rows = 4,
+                                    .num_shards = 1,
+                                    .shards = &shard,
+                                    .tags_digest = XXH3_64bits(bytes, num_bytes)};
+    write_test_file(BSW_ROW_TAGS_NAME, bytes, num_bytes);
+    return bsw_row_tags_read(&manifest, temporary_folder, out, &err);
+}
+
+UNIT_TEST(lists_of_a_file_are_looked_at)
+{
+    struct {
+        uint64_t head[3], first[3];
+        uint32_t rows[4];
+    } file = {{2, 4, 3}, {0, 2, 3}, {1, 3, 0}}, wrong;
+    size_t bytes = sizeof file - sizeof file.rows[3];
+    struct bsw_number_sets read;
+    assert_ok(read_file(&file, bytes, &read), &err);
+    assert_true(read.num_sets == 2 && read.num_members == 4 && read.members[1] == 3);
+    bsw_number_sets_deinit(&read);
+#define REFUSED(change)                                                    \
+    wrong = file;                                                          \
+    change;                                                                \
+    assert_int_equal(read_file(&wrong, bytes, &read), BSW_ERROR_BAD_DATA); \
+    assert_non_null(strstr(err.message, "its lists are none of 4 rows"));  \
+    assert_null(read.first)
+    REFUSED(wrong.rows[1] = 4);
+    REFUSED(wrong.rows[1] = 1);
+    REFUSED(wrong.first[1] = 9);
+    REFUSED(wrong.first[0] = 1);
+    REFUSED(wrong.first[2] = 2);
+    wrong = file;
+    wrong.head[1] = 5;
+    assert_int_equal(read_file(&wrong, bytes, &read), BSW_ERROR_BAD_DATA);
+    assert_int_equal(read_file(&file, 20, &read), BSW_ERROR_BAD_DATA);
+    assert_int_equal(read_file(&file, 0, &read), BSW_ERROR_BAD_DATA);
+}
+
+static int set_up(void **state)
+{
+    return make_temporary_folder(state) != 0 || make_lists(state) != 0;
+}
+
+static int tear_down(void **state)
+{
+    drop_lists(state);
+    return remove_temporary_folder(state);
+}
+
 int main(void)
 {
-    return run_unit_tests(make_lists, drop_lists);
+    return run_unit_tests(set_up, tear_down);
 }
