@@ -258,7 +258,7 @@ static int ask(void *context, const char *label, uint64_t done, uint64_t total)
 }
 
 static enum bsw_status reopen(bitsweep_index *index, const struct bsw_search_request *request,
-                              int num_threads, struct bsw_error *err)
+                              int num_threads, int has_masks, struct bsw_error *err)
 {
     const struct bitsweep_open_settings *s = &index->settings;
     const char *device;
@@ -268,6 +268,7 @@ static enum bsw_status reopen(bitsweep_index *index, const struct bsw_search_req
         .request = *request,
         .device = {.text = device, .most_bytes = s->device_memory},
         .check_seconds = s->check_seconds > 0 ? s->check_seconds : BSW_SEARCH_CHECK_SECONDS,
+        .has_masks = has_masks,
         .is_unchecked = s->is_unchecked};
     options.request.level = bsw_cpu_level_detect();
     options.request.num_threads = num_threads;
@@ -384,7 +385,8 @@ static enum bsw_status search(struct search_call *c, enum bsw_status taken,
     if (!is_ready) BSW_TRY(look_elsewhere(index, &request, &is_ready, err));
     if (!is_ready) {
         index->is_open = 0;
-        BSW_TRY(reopen(index, &request, c->call.num_threads, err));
+        BSW_TRY(reopen(index, &request, c->call.num_threads, c->asked.allow || c->asked.query_tags,
+                       err));
     }
     if (c->queries.is_empty) return check_empty(c, err);
     const struct bsw_search_run run = {

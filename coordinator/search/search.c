@@ -62,6 +62,7 @@ static enum bsw_status prepare(struct bsw_search *search, struct bsw_error *err)
                               search->transport->num_ranks, &search->settings, err));
     search->settings.is_checked = !o->is_unchecked;
     search->settings.graphs = o->graphs;
+    search->settings.has_masks = o->allow || o->query_tags || o->has_masks;
     if (search->transport->rank != 0) return BSW_OK;
     return bsw_codec_index_model_open(o->index, &search->manifest, search->settings.level,
                                       &search->model, err);

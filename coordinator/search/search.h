@@ -38,6 +38,7 @@ struct bsw_search_options {
     const char *index;          // folder
     const char *query_tags;     // file of tags that rows must have, in place of it; NULL: none
     const char *allow;          // file of rows that queries may find (allowed_rows.h); NULL: all
+    int has_masks;              // runs bring some in memory
     // With index NULL: shards are coded from the source that it names; its own arrays are borrowed.
     const struct bsw_manifest *manifest;
     struct bsw_device_choice device;
