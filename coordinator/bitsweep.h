@@ -32,8 +32,8 @@
  *
  * OWNERSHIP. Every array belongs to the caller, who says where results go. Rows, texts and settings
  * are borrowed during the call alone; queries are not copied but batch by batch. What the library
- * allocates is behind bitsweep_index and bitsweep_ranks, which their close functions free. Texts
- * that it returns are constants, or belong to the object they were asked of.
+ * allocates is behind bitsweep_index, bitsweep_ranks and bitsweep_range, which functions free.
+ * Texts that it returns are constants, or belong to the object they were asked of.
  *
  * THREADS. Any thread may call any function. Calls with the same bitsweep_index or the same
  * bitsweep_ranks wait for each other: one is done after the other. Calls with different ones run at
@@ -235,6 +235,7 @@ struct bitsweep_encode_settings {
     const int64_t *ids; /* ids of the rows, which searches answer: 0 to 2^63 - 1, none twice; of
                            rank 0. NULL: their numbers */
     uint64_t num_ids;   /* as many as there are rows */
+    const char *tags; /* file of tags of the rows, big-ann's sparse matrix; of rank 0. NULL: none */
 };
 #define bitsweep_encode_defaults(settings) bitsweep_encode_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_encode_defaults_of(struct bitsweep_encode_settings *settings,
@@ -264,6 +265,7 @@ struct bitsweep_index_info {
     uint64_t deleted_rows; /* of num_rows; bitsweep_compact takes them out */
     uint64_t generation;   /* changes since the index was made */
     int has_ids;           /* rows have ids, which searches answer */
+    int has_tags;          /* rows have tags, by which searches find some */
 };
 #define bitsweep_index_info_init(info) bitsweep_index_info_init_of(info, sizeof *(info))
 BITSWEEP_API void bitsweep_index_info_init_of(struct bitsweep_index_info *info, size_t size);
@@ -339,6 +341,11 @@ struct bitsweep_search_settings {
     void *progress_context;
     const struct bitsweep_allow *allow; /* rows that may be found, with ranks of rank 0, borrowed
                                            for the call; NULL: all. Fewer than k: id -1 */
+    double margin; /* bitsweep_range_search: exact values are computed of rows whose estimate is
+                      within the value and this share of its size; 0: 0.1 */
+    uint64_t max_candidates; /* bitsweep_range_search: of a query, more are an error; 0: 10000 */
+    const char *query_tags;  /* file of tags, big-ann's sparse matrix with a row a query, of rank 0:
+                                rows that have all tags of their query; NULL: all. Not with allow */
 };
 #define bitsweep_search_defaults(settings) bitsweep_search_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings,
@@ -360,6 +367,33 @@ BITSWEEP_API void bitsweep_search_defaults_of(struct bitsweep_search_settings *s
 BITSWEEP_API int bitsweep_search(bitsweep_index *index, const struct bitsweep_rows *queries,
                                  const struct bitsweep_search_settings *settings, float *values,
                                  int64_t *ids, struct bitsweep_error *error);
+
+/* Rows of a range search: those of query q are places [lims[q], lims[q + 1]), best first. */
+typedef struct bitsweep_range bitsweep_range;
+
+/* Finds all rows of each query whose value is within `within`, a finite number: squared distances
+   (l2) of at most that, similarities (ip, cosine) of at least that, compared as float32, as they
+   are given. Of the settings all but k, oversample, recall and scan_dims count; lists are all
+   looked at unless probe or probe_ratio say fewer. With refine "exact" the rows are those with such
+   an exact value among candidates, which estimates by code choose: with a margin of 0.1 and 3 bits
+   hardly any is missed, of codec raw none. With refine "none" values are estimates, and decide. A
+   query with more than max_candidates is BITSWEEP_ERROR_TOO_LARGE. On CPUs.
+
+   *out, also for no queries, is the caller's to free; with ranks it is NULL on ranks other than 0.
+   Codes are loaded as by bitsweep_search, anew where the search before was one of that; another
+   `within` loads nothing. */
+BITSWEEP_API int bitsweep_range_search(bitsweep_index *index, const struct bitsweep_rows *queries,
+                                       double within,
+                                       const struct bitsweep_search_settings *settings,
+                                       bitsweep_range **out, struct bitsweep_error *error);
+BITSWEEP_API uint64_t bitsweep_range_num_queries(const bitsweep_range *range);
+/* lims [num_queries + 1]; values and ids [lims[num_queries]], or NULL where there are none. They
+   are there until the range is freed. */
+BITSWEEP_API const uint64_t *bitsweep_range_lims(const bitsweep_range *range);
+BITSWEEP_API const float *bitsweep_range_values(const bitsweep_range *range);
+BITSWEEP_API const int64_t *bitsweep_range_ids(const bitsweep_range *range);
+/* Sets *range to NULL; accepts NULL inside. */
+BITSWEEP_API void bitsweep_range_free(bitsweep_range **range);
 
 /* What the last complete search of an index did. */
 struct bitsweep_search_stats {
@@ -398,6 +432,8 @@ struct bitsweep_change_settings {
     int drop_bad_rows;  /* as in struct bitsweep_encode_settings */
     bitsweep_progress progress;
     void *progress_context;
+    const char *tags; /* file of tags of the rows that are appended, if rows of the index have some;
+                         of rank 0. NULL: none */
 };
 #define bitsweep_change_defaults(settings) bitsweep_change_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_change_defaults_of(struct bitsweep_change_settings *settings,
@@ -478,6 +514,9 @@ struct bitsweep_knn_settings {
     bitsweep_ranks *ranks;
     bitsweep_progress progress;
     void *progress_context;
+    const struct bitsweep_allow *allow; /* rows of base that may be found, the same on all ranks,
+                                           borrowed for the call; NULL: all. Fewer than k: id -1.
+                                           On a GPU one mask, or ids */
 };
 #define bitsweep_knn_defaults(settings) bitsweep_knn_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_knn_defaults_of(struct bitsweep_knn_settings *settings, size_t size);

@@ -303,6 +303,21 @@ enum bsw_status bsw_library_check_room(const struct bsw_results *answers, struct
                     answers->values ? "ids" : "values");
 }
 
+enum bsw_status bsw_library_allow(const struct bitsweep_allow *allow,
+                                  struct bsw_allowed_memory *out, struct bsw_error *err)
+{
+    *out = (struct bsw_allowed_memory){0};
+    if (!allow) return BSW_OK;
+    if (!allow->masks && !allow->ids)
+        return bsw_fail(err, BSW_ERROR_USAGE, "allow: there are no masks and no ids");
+    *out = (struct bsw_allowed_memory){.masks = allow->masks,
+                                       .num_masks = allow->num_masks,
+                                       .mask_rows = allow->num_rows,
+                                       .ids = allow->ids,
+                                       .num_ids = allow->num_ids};
+    return BSW_OK;
+}
+
 // ---- what an index is ----
 
 // Whether all shards have them.
@@ -334,6 +349,7 @@ void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_i
                                                      bsw_manifest_live_rows(manifest),
                                      .generation = manifest->generation,
                                      .has_ids = manifest->ids_digest != 0,
+                                     .has_tags = manifest->tags_digest != 0,
                                      .has_calibration = manifest->calibration.num_entries > 0,
                                      .check_recall = manifest->check.recall};
     memcpy(out->check_cause, manifest->check.cause, sizeof out->check_cause);

@@ -14,6 +14,7 @@
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
 #include "coordinator/bitsweep.h"
+#include "coordinator/job/allowed_rows.h"
 #include "coordinator/job/option_table.h"
 
 struct bitsweep_ranks {
@@ -114,6 +115,10 @@ void bsw_library_take_back(struct bsw_library_rows *rows);
 
 // Where a caller wants answers: arrays [num_queries][k] of rank 0, borrowed.
 enum bsw_status bsw_library_check_room(const struct bsw_results *answers, struct bsw_error *err);
+
+// Rows that may be found: NULL is all, {0}.
+enum bsw_status bsw_library_allow(const struct bitsweep_allow *allow,
+                                  struct bsw_allowed_memory *out, struct bsw_error *err);
 
 void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_index_info *out);
 

@@ -19,6 +19,7 @@ struct change_call {
     struct bsw_append_settings settings;
     struct bsw_library_rows rows;
     struct bsw_progress progress; // nothing is shown; the caller is told
+    struct bsw_number_sets tags;  // rank 0, of rows that are appended
 };
 
 static enum bsw_status begin(struct change_call *c, bitsweep_index *index,
@@ -57,6 +58,7 @@ static int end(struct change_call *c, enum bsw_status status, struct bitsweep_er
     if (status == BSW_OK)
         status = bsw_library_index_look(c->index, c->call.transport, &c->call.err);
     bsw_library_take_back(&c->rows);
+    bsw_number_sets_deinit(&c->tags);
     return bsw_library_index_end(c->index, &c->call, status, error);
 }
 
@@ -84,6 +86,10 @@ static enum bsw_status take_rows(struct change_call *c, const struct bitsweep_ro
 {
     BSW_TRY(bsw_library_lend(rows, BSW_MEMORY_PREFIX "base", &c->rows, err));
     c->settings.base = c->rows.name;
+    if (c->asked.tags && c->call.transport->rank == 0) {
+        BSW_TRY(bsw_row_tags_of_file(c->asked.tags, &c->tags, err));
+        c->settings.tags = &c->tags;
+    }
     if (!rows->file) c->settings.copies_vectors = 1; // there is no file to refine from
     return BSW_OK;
 }

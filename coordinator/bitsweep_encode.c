@@ -23,6 +23,7 @@ struct encode_call {
     int is_calibrated;
     struct bsw_library_rows rows, queries;
     struct bsw_progress progress; // nothing is shown; the caller is told
+    struct bsw_number_sets tags;  // rank 0
 };
 
 static enum bsw_status take_codes(const struct bitsweep_encode_settings *asked,
@@ -114,6 +115,10 @@ static enum bsw_status prepare(struct encode_call *c, const char *folder,
     BSW_TRY(take_rows(asked, &c->settings, err));
     BSW_TRY(bsw_setting_choice("residual", "auto|yes|no", asked->residual, &residual, err));
     c->settings.residuals = (enum bsw_residuals)residual;
+    if (asked->tags && c->call.transport->rank == 0) {
+        BSW_TRY(bsw_row_tags_of_file(asked->tags, &c->tags, err));
+        c->settings.tags = &c->tags;
+    }
     return take_calibration(c, err);
 }
 
@@ -207,5 +212,6 @@ int bitsweep_encode(const char *folder, const struct bitsweep_rows *rows,
             bsw_transport_agree(c.call.transport, tell(folder, info, &c.call.err), &c.call.err);
     bsw_library_take_back(&c.queries);
     bsw_library_take_back(&c.rows);
+    bsw_number_sets_deinit(&c.tags);
     return bsw_library_call_end(&c.call, status, error);
 }

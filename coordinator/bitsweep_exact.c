@@ -31,6 +31,7 @@ static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *b
                                const struct bitsweep_rows *queries, struct bsw_error *err)
 {
     const struct bitsweep_knn_settings *asked = &c->asked;
+    struct bsw_allowed_memory allow;
     const char *device;
     unsigned unused;
     BSW_TRY(bsw_library_check_threads(asked->threads, err));
@@ -42,8 +43,10 @@ static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *b
         BSW_TRY(bsw_library_lend_queries(queries, &c->queries, err));
         if (!c->queries.is_empty) BSW_TRY(bsw_library_check_room(&c->answers, err));
     }
+    BSW_TRY(bsw_library_allow(asked->allow, &allow, err));
     c->settings =
         (struct bsw_truth_settings){.base = c->base.name,
+                                    .allow_rows = allow,
                                     .sink = {.context = &c->answers, .take = bsw_answers_keep},
                                     .metric = asked->metric,
                                     .k = asked->k,
@@ -109,9 +112,9 @@ static enum bsw_status check_empty(const struct knn_call *c, struct bsw_error *e
 
 static uint64_t digest(const struct bitsweep_knn_settings *s)
 {
-    const uint64_t counts[] = {s->k, s->exclude_self != 0, s->drop_bad_rows != 0};
+    const uint64_t counts[] = {s->k, s->exclude_self != 0, s->drop_bad_rows != 0, s->allow != NULL};
     return bsw_library_digest(&(struct bsw_library_alike){
-        .texts = &s->metric, .num_texts = 1, .counts = counts, .num_counts = 3});
+        .texts = &s->metric, .num_texts = 1, .counts = counts, .num_counts = 4});
 }
 
 int bitsweep_knn(const struct bitsweep_rows *base, const struct bitsweep_rows *queries,

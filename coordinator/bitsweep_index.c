@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// bitsweep.h: searching an index, and what tells searches how much to look at.
+// bitsweep.h: searching an index.
 //
 // A search is opened and loaded for one request, and stays for further ones that ask for the same,
 // or on CPUs of one process for the same but for the lists that are looked at; another request
 // takes its place.
+#include <math.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
@@ -13,7 +14,6 @@
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
 #include "coordinator/bitsweep_index.h"
-#include "coordinator/calibrate/calibrate.h"
 #include "coordinator/job/index_rows.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/search/search_options.h"
@@ -194,12 +194,22 @@ static enum bsw_status make_request(const struct bitsweep_search_settings *s,
 
 // ---- a search ----
 
+// Queries follow each other as they come.
+struct bitsweep_range {
+    uint64_t num_queries;
+    struct bsw_range_answers answers;
+};
+
 struct search_call {
     struct bsw_library_call call;
     struct bitsweep_search_settings asked;
     bitsweep_index *index;
     struct bsw_library_rows queries;
     struct bsw_results answers;
+    struct bsw_allowed_memory allow; // rank 0
+    bitsweep_range *range; // in place of these, of a range search; NULL on ranks other than 0
+    int is_range;
+    double within;
     _Atomic uint64_t num_done;
     uint64_t num_queries;
     double load_seconds;
@@ -211,6 +221,23 @@ static enum bsw_status take(void *context, uint64_t first, size_t count, const i
     struct search_call *c = context;
     atomic_store(&c->num_done, first + count);
     return bsw_answers_keep(&c->answers, first, count, ids, values, err);
+}
+
+static enum bsw_status take_range(void *context, uint64_t first, size_t count, const uint64_t *lims,
+                                  const int64_t *ids, const float *values, struct bsw_error *err)
+{
+    struct search_call *c = context;
+    struct bsw_range_answers *to = &c->range->answers;
+    uint64_t before = to->ids.bytes / sizeof *ids;
+    for (size_t q = 1; q <= count; q++) {
+        const uint64_t end = before + lims[q];
+        BSW_TRY(bsw_buffer_append(&to->lims, &end, sizeof end, err));
+    }
+    BSW_TRY(bsw_buffer_append(&to->ids, ids, (size_t)lims[count] * sizeof *ids, err));
+    BSW_TRY(bsw_buffer_append(&to->values, values, (size_t)lims[count] * sizeof *values, err));
+    c->range->num_queries += count;
+    atomic_store(&c->num_done, first + count);
+    return BSW_OK;
 }
 
 static enum bsw_status begin(void *context, uint64_t num_queries, uint64_t k, struct bsw_error *err)
@@ -231,7 +258,7 @@ static int ask(void *context, const char *label, uint64_t done, uint64_t total)
 }
 
 static enum bsw_status reopen(bitsweep_index *index, const struct bsw_search_request *request,
-                              int num_threads, struct bsw_error *err)
+                              int num_threads, int has_masks, struct bsw_error *err)
 {
     const struct bitsweep_open_settings *s = &index->settings;
     const char *device;
@@ -241,6 +268,7 @@ static enum bsw_status reopen(bitsweep_index *index, const struct bsw_search_req
         .request = *request,
         .device = {.text = device, .most_bytes = s->device_memory},
         .check_seconds = s->check_seconds > 0 ? s->check_seconds : BSW_SEARCH_CHECK_SECONDS,
+        .has_masks = has_masks,
         .is_unchecked = s->is_unchecked};
     options.request.level = bsw_cpu_level_detect();
     options.request.num_threads = num_threads;
@@ -292,15 +320,25 @@ static enum bsw_status look_elsewhere(bitsweep_index *index,
     return BSW_OK;
 }
 
+static enum bsw_status make_range(struct search_call *c, struct bsw_error *err)
+{
+    const uint64_t first = 0;
+    BSW_TRY(bsw_allocate_zero(&c->range, 1, sizeof *c->range, "a range search", err));
+    return bsw_buffer_append(&c->range->answers.lims, &first, sizeof first, err);
+}
+
 static enum bsw_status prepare(struct search_call *c, const struct bitsweep_rows *queries,
                                struct bsw_search_request *request, struct bsw_error *err)
 {
     BSW_TRY(make_request(&c->asked, request, err));
+    request->is_range = c->is_range;
+    if (c->is_range && !isfinite(c->within))
+        return bsw_fail(err, BSW_ERROR_USAGE, "within: must be a number, not %g", c->within);
     if (c->call.transport->rank != 0) return BSW_OK;
     c->answers.k = c->asked.k;
-    if (c->asked.allow && !c->asked.allow->masks && !c->asked.allow->ids)
-        return bsw_fail(err, BSW_ERROR_USAGE, "allow: there are no masks and no ids");
+    BSW_TRY(bsw_library_allow(c->asked.allow, &c->allow, err));
     BSW_TRY(bsw_library_lend_queries(queries, &c->queries, err));
+    if (c->is_range) return make_range(c, err);
     return c->queries.is_empty ? BSW_OK : bsw_library_check_room(&c->answers, err);
 }
 
@@ -331,23 +369,13 @@ static enum bsw_status check_empty(const struct search_call *c, struct bsw_error
     return bsw_transport_agree(c->call.transport, status, err);
 }
 
-static struct bsw_allowed_memory allowed_by(const struct search_call *c)
-{
-    const struct bitsweep_allow *allow = c->asked.allow;
-    if (!allow || c->call.transport->rank != 0) return (struct bsw_allowed_memory){0};
-    return (struct bsw_allowed_memory){.masks = allow->masks,
-                                       .num_masks = allow->num_masks,
-                                       .mask_rows = allow->num_rows,
-                                       .ids = allow->ids,
-                                       .num_ids = allow->num_ids};
-}
-
 static enum bsw_status search(struct search_call *c, enum bsw_status taken,
                               const struct bitsweep_rows *queries, struct bsw_error *err)
 {
     bitsweep_index *index = c->index;
     struct bsw_search_request request = {0};
-    const struct bsw_search_sink sink = {.answers = {.context = c, .take = take, .begin = begin}};
+    const struct bsw_search_sink sink = {
+        .answers = {.context = c, .take = take, .take_range = take_range, .begin = begin}};
     if (taken == BSW_OK) taken = bsw_library_index_adopt(index, err);
     if (taken == BSW_OK) taken = prepare(c, queries, &request, err);
     BSW_TRY(
@@ -357,16 +385,20 @@ static enum bsw_status search(struct search_call *c, enum bsw_status taken,
     if (!is_ready) BSW_TRY(look_elsewhere(index, &request, &is_ready, err));
     if (!is_ready) {
         index->is_open = 0;
-        BSW_TRY(reopen(index, &request, c->call.num_threads, err));
+        BSW_TRY(reopen(index, &request, c->call.num_threads, c->asked.allow || c->asked.query_tags,
+                       err));
     }
     if (c->queries.is_empty) return check_empty(c, err);
-    const struct bsw_search_run run = {.queries = c->queries.name,
-                                       .query_rows = BSW_ALL_ROWS,
-                                       .repeat = 1,
-                                       .is_followed = 1,
-                                       .allow = allowed_by(c),
-                                       .sink = &sink};
+    const struct bsw_search_run run = {
+        .queries = c->queries.name,
+        .query_rows = BSW_ALL_ROWS,
+        .repeat = 1,
+        .is_followed = 1,
+        .allow = c->allow,
+        .query_tags = c->call.transport->rank == 0 ? c->asked.query_tags : NULL,
+        .sink = &sink};
     choose_overlap(c, queries);
+    index->search.options.request.within = c->within; // no part of what is compared
     int was_loaded = index->search.is_loaded;
     enum bsw_status status = bsw_search_run(&index->search, &run, err);
     if (!was_loaded) c->load_seconds = index->search.service.load_seconds;
@@ -396,26 +428,75 @@ static void note_stats(struct search_call *c)
                                        .device = stats.device_kind};
 }
 
+// Both kinds of search; what c has of its own is set.
+static int run_call(struct search_call *c, const struct bitsweep_rows *queries,
+                    const struct bitsweep_search_settings *settings, struct bitsweep_error *error)
+{
+    bitsweep_index *index = c->index;
+    struct bsw_error err = {.rank = -1};
+    bitsweep_search_defaults(&c->asked);
+    enum bsw_status status =
+        bsw_library_take_settings(&c->asked, sizeof c->asked, 0, settings, &err);
+    const struct bsw_library_call_needs needs = {.status = status,
+                                                 .works = 1,
+                                                 .threads = index->num_threads,
+                                                 .ranks = index->settings.ranks,
+                                                 .progress = c->asked.progress ? ask : NULL,
+                                                 .context = c,
+                                                 .err = &err};
+    status = bsw_library_index_begin(index, &c->call, &needs);
+    status = search(c, status, queries, &c->call.err);
+    if (status == BSW_OK && !c->queries.is_empty) note_stats(c);
+    bsw_library_take_back(&c->queries);
+    return bsw_library_index_end(index, &c->call, status, error);
+}
+
 int bitsweep_search(bitsweep_index *index, const struct bitsweep_rows *queries,
                     const struct bitsweep_search_settings *settings, float *values, int64_t *ids,
                     struct bitsweep_error *error)
 {
     struct search_call c = {.index = index, .answers = {.values = values, .ids = ids}};
-    struct bsw_error err = {.rank = -1};
-    bitsweep_search_defaults(&c.asked);
-    enum bsw_status status = bsw_library_take_settings(&c.asked, sizeof c.asked, 0, settings, &err);
-    const struct bsw_library_call_needs needs = {.status = status,
-                                                 .works = 1,
-                                                 .threads = index->num_threads,
-                                                 .ranks = index->settings.ranks,
-                                                 .progress = c.asked.progress ? ask : NULL,
-                                                 .context = &c,
-                                                 .err = &err};
-    status = bsw_library_index_begin(index, &c.call, &needs);
-    status = search(&c, status, queries, &c.call.err);
-    if (status == BSW_OK && !c.queries.is_empty) note_stats(&c);
-    bsw_library_take_back(&c.queries);
-    return bsw_library_index_end(index, &c.call, status, error);
+    return run_call(&c, queries, settings, error);
+}
+
+int bitsweep_range_search(bitsweep_index *index, const struct bitsweep_rows *queries, double within,
+                          const struct bitsweep_search_settings *settings, bitsweep_range **out,
+                          struct bitsweep_error *error)
+{
+    struct search_call c = {.index = index, .is_range = 1, .within = within};
+    *out = NULL;
+    int status = run_call(&c, queries, settings, error);
+    if (status == BITSWEEP_OK)
+        *out = c.range;
+    else
+        bitsweep_range_free(&c.range);
+    return status;
+}
+
+uint64_t bitsweep_range_num_queries(const bitsweep_range *range)
+{
+    return range->num_queries;
+}
+
+const uint64_t *bitsweep_range_lims(const bitsweep_range *range)
+{
+    return (const uint64_t *)(const void *)range->answers.lims.data;
+}
+
+const float *bitsweep_range_values(const bitsweep_range *range)
+{
+    return (const float *)(const void *)range->answers.values.data;
+}
+
+const int64_t *bitsweep_range_ids(const bitsweep_range *range)
+{
+    return (const int64_t *)(const void *)range->answers.ids.data;
+}
+
+void bitsweep_range_free(bitsweep_range **range)
+{
+    if (*range) bsw_range_answers_deinit(&(*range)->answers);
+    bsw_free(range);
 }
 
 void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *stats)
@@ -439,89 +520,4 @@ int bitsweep_reconstruct(bitsweep_index *index, const int64_t *ids, uint64_t num
         status = bsw_index_rows_read(&manifest, index->folder, ids, num_ids, out, &call.err);
     bsw_manifest_deinit(&manifest);
     return bsw_library_index_end(index, &call, status, error);
-}
-
-// ---- calibrate ----
-
-void bitsweep_calibrate_defaults_of(struct bitsweep_calibrate_settings *settings, size_t size)
-{
-    bsw_library_default(settings, size, NULL, 0);
-}
-
-void bitsweep_calibrate_stats_init_of(struct bitsweep_calibrate_stats *stats, size_t size)
-{
-    bsw_library_default(stats, size, NULL, 0);
-}
-
-struct calibrate_call {
-    struct bsw_library_call call;
-    struct bitsweep_calibrate_settings asked;
-    struct bsw_calibrate_settings settings;
-    struct bsw_library_rows queries;
-    struct bsw_progress progress; // nothing is shown; the caller is told
-};
-
-static enum bsw_status prepare_calibration(struct calibrate_call *c, const bitsweep_index *index,
-                                           struct bsw_error *err)
-{
-    const struct bitsweep_calibrate_settings *asked = &c->asked;
-    c->settings = (struct bsw_calibrate_settings){.index = index->folder,
-                                                  .num_rows = asked->sample,
-                                                  .is_forced = 1,
-                                                  .num_threads = c->call.num_threads,
-                                                  .level = bsw_cpu_level_detect(),
-                                                  .progress = &c->progress};
-    BSW_TRY(bsw_setting_count("sample", asked->sample, 0, BSW_CALIBRATE_MOST_ROWS, err));
-    if (!asked->queries) return BSW_OK;
-    BSW_TRY(bsw_library_lend(asked->queries, BSW_MEMORY_PREFIX "queries", &c->queries, err));
-    c->settings.queries = c->queries.name;
-    return BSW_OK;
-}
-
-static enum bsw_status calibrate(struct calibrate_call *c, bitsweep_index *index,
-                                 struct bitsweep_calibrate_stats *out, struct bsw_error *err)
-{
-    struct bsw_calibrate_stats stats;
-    // What was settled by the table before; and codes are not to be loaded twice.
-    bsw_search_close(&index->search);
-    index->is_open = 0;
-    BSW_TRY(bsw_calibrate_run(&c->settings, c->call.transport, &stats, err));
-    BSW_TRY(bsw_library_index_look(index, c->call.transport, err));
-    if (!out) return BSW_OK;
-    const struct bitsweep_calibrate_stats told = {.size = sizeof told,
-                                                  .seconds = stats.seconds,
-                                                  .num_queries = stats.num_queries,
-                                                  .k = stats.k,
-                                                  .num_searches = stats.num_searches,
-                                                  .num_entries = stats.num_entries,
-                                                  .least_recall = stats.least_recall,
-                                                  .best_recall = stats.best_recall};
-    bsw_library_tell(out, &told, sizeof told);
-    return BSW_OK;
-}
-
-int bitsweep_calibrate(bitsweep_index *index, const struct bitsweep_calibrate_settings *settings,
-                       struct bitsweep_calibrate_stats *stats, struct bitsweep_error *error)
-{
-    struct calibrate_call c = {0};
-    struct bsw_error err = {.rank = -1};
-    bitsweep_calibrate_defaults(&c.asked);
-    enum bsw_status status = bsw_library_take_settings(&c.asked, sizeof c.asked, 0, settings, &err);
-    const uint64_t alike[] = {c.asked.sample, c.asked.queries != NULL};
-    const struct bsw_library_call_needs needs = {.threads = index->num_threads,
-                                                 .status = status,
-                                                 .works = 1,
-                                                 .ranks = index->settings.ranks,
-                                                 .progress = c.asked.progress,
-                                                 .context = c.asked.progress_context,
-                                                 .err = &err};
-    status = bsw_library_index_begin(index, &c.call, &needs);
-    if (status == BSW_OK) status = bsw_library_index_adopt(index, &c.call.err);
-    if (status == BSW_OK) status = prepare_calibration(&c, index, &c.call.err);
-    status = bsw_library_call_meet(
-        &c.call, status, "calibrate",
-        bsw_library_digest(&(struct bsw_library_alike){.counts = alike, .num_counts = 2}));
-    if (status == BSW_OK) status = calibrate(&c, index, stats, &c.call.err);
-    bsw_library_take_back(&c.queries);
-    return bsw_library_index_end(index, &c.call, status, error);
 }

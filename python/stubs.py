@@ -25,13 +25,17 @@ class Stub(ast.NodeTransformer):
         for call in (one for one in node.decorator_list if isinstance(one, ast.Call)):
             if isinstance(call.func, ast.Name) and call.func.id == "takes":
                 node.decorator_list.remove(call)
-                self.give_settings(node.args, call.args[0].value)  # type: ignore[attr-defined]
+                without = [ast.literal_eval(keyword.value) for keyword in call.keywords]
+                name = call.args[0].value  # type: ignore[attr-defined]
+                self.give_settings(node.args, name, without[0] if without else ())
         node.body = [ast.Expr(ast.Constant(...))]
         return node
 
-    def give_settings(self, arguments: ast.arguments, call: str) -> None:
+    def give_settings(
+        self, arguments: ast.arguments, call: str, without: tuple[str, ...]
+    ) -> None:
         arguments.kwarg = None
-        own = [one.arg for one in arguments.args + arguments.kwonlyargs]
+        own = [one.arg for one in arguments.args + arguments.kwonlyargs] + list(without)
         for parameter in parameters_of(call, own):
             kind = ast.parse(parameter.annotation, mode="eval").body
             arguments.kwonlyargs.append(ast.arg(parameter.name, kind))

@@ -42,11 +42,13 @@ struct bsw_search_settings {
     uint64_t k;
     uint64_t keep;         // L, or --max-candidates with histogram selection; and exclude_self
     uint64_t exclude_self; // 1: the row whose id is the query's is left out of its answer
+    int is_range;          // all rows within limits that come with a batch, `keep` at most; or
     int is_histogram;      // else threshold, or
     struct bsw_queue_options queue; // {0}: no queues
     uint64_t extra_distance;
-    uint64_t histogram_k; // rows that D_K is to reach, without exclude_self; 0: k
-    int is_ladder;        // else gather; on the host alone
+    uint64_t most_candidates; // of a query, with is_range and is_histogram
+    uint64_t histogram_k;     // rows that D_K is to reach, without exclude_self; 0: k
+    int is_ladder;            // else gather; on the host alone
     enum bsw_merge_place merge_place;
     int is_exact; // refinement
     enum bsw_cpu_level level;
@@ -60,6 +62,7 @@ struct bsw_search_settings {
     bsw_device *device; // this rank's, borrowed: scans there; NULL: on the CPU
     size_t batch;       // most queries of a batch
     enum bsw_search_graphs graphs;
+    int has_masks;  // of rows that may be found: a device keeps memory for them
     int is_checked; // self_check.h; 0: no checks but those of a new device
 };
 
@@ -76,6 +79,14 @@ static inline struct bsw_scan_round bsw_first_round(const struct bsw_search_sett
 {
     uint64_t k = settings->histogram_k ? settings->histogram_k : settings->k;
     const struct bsw_scan_round round = {NULL, (size_t)(k + settings->exclude_self), 0};
+    return round;
+}
+
+// Limits decide; of what is listed nothing travels before it is refined.
+static inline struct bsw_scan_round bsw_range_round(const struct bsw_search_settings *settings,
+                                                    const uint32_t *limits)
+{
+    const struct bsw_scan_round round = {limits, (size_t)settings->keep, 1};
     return round;
 }
 

@@ -463,18 +463,19 @@ static enum bsw_status check_version(const char *name, const Bsw__Manifest *mess
     int is_living =
         message->generation > 0 || message->ids_digest != 0 ||
         (message->source && message->source->shift != 0); // as bsw_manifest_is_living has it
-    int version = is_living                 ? BSW_LIVING_FORMAT_VERSION
+    int version = message->tags_digest != 0 ? BSW_TAGGED_FORMAT_VERSION
+                  : is_living               ? BSW_LIVING_FORMAT_VERSION
                   : message->code_rule > 0  ? BSW_RULED_FORMAT_VERSION
                   : !message->lists         ? BSW_INDEX_FORMAT_VERSION
                   : message->lists->vectors ? BSW_ORDERED_FORMAT_VERSION
                                             : BSW_LISTS_FORMAT_VERSION;
     if (message->format_version == (uint32_t)version) return BSW_OK;
-    if (message->format_version > BSW_LIVING_FORMAT_VERSION)
+    if (message->format_version > BSW_TAGGED_FORMAT_VERSION)
         return bsw_fail(err, BSW_ERROR_BAD_DATA,
                         "%s: format version %u, this program reads %d to %d: it was made by a "
                         "newer bitsweep",
                         name, message->format_version, BSW_INDEX_FORMAT_VERSION,
-                        BSW_LIVING_FORMAT_VERSION);
+                        BSW_TAGGED_FORMAT_VERSION);
     return bsw_fail(err, BSW_ERROR_BAD_DATA,
                     "%s: format version %u, but its content is that of version %d", name,
                     message->format_version, version);

@@ -95,6 +95,7 @@ static inline uint32_t bsw_known_rows(uint64_t num_rows)
 #define BSW_ORDERED_FORMAT_VERSION 3
 #define BSW_RULED_FORMAT_VERSION   4
 #define BSW_LIVING_FORMAT_VERSION  5
+#define BSW_TAGGED_FORMAT_VERSION  6
 #define BSW_MAX_SHARDS             65536
 #define BSW_INDEX_MODEL_NAME       "model.rbe" // of codecs that have a model file
 
@@ -190,7 +191,7 @@ struct bsw_index_part {
     char source_path[BSW_PATH_BYTES];
     uint64_t source_file_bytes, source_rows, source_shift;
     int source_is_copied, has_ordered_vectors;
-    uint64_t ids_digest;
+    uint64_t ids_digest, tags_digest;
 };
 
 struct bsw_manifest {
@@ -229,6 +230,7 @@ struct bsw_manifest {
     int source_is_copied;       // the index has .vectors files
     uint64_t source_shift;      // id of a row less its number in the source, modulo 2^64
     uint64_t ids_digest;        // XXH3 of the ids that rows have beside their numbers; 0: none
+    uint64_t tags_digest;       // XXH3 of the tags that rows have; 0: none
 
     // Changes since the index was made; 0: none, and no parts. Else the parts have what the members
     // above say of the source, which are then those of the first part, but for source_digest.
@@ -252,6 +254,7 @@ static inline int bsw_manifest_has_biases(const struct bsw_manifest *manifest)
 // As the manifest has it.
 static inline int bsw_manifest_format_version(const struct bsw_manifest *manifest)
 {
+    if (manifest->tags_digest != 0) return BSW_TAGGED_FORMAT_VERSION;
     if (bsw_manifest_is_living(manifest)) return BSW_LIVING_FORMAT_VERSION;
     if (manifest->code_rule > 0) return BSW_RULED_FORMAT_VERSION;
     if (manifest->lists.count == 0) return BSW_INDEX_FORMAT_VERSION;

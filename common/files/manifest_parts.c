@@ -58,7 +58,8 @@ void bsw_manifest_as_part(const struct bsw_manifest *manifest, struct bsw_index_
                                    .source_shift = manifest->source_shift,
                                    .source_is_copied = manifest->source_is_copied,
                                    .has_ordered_vectors = manifest->lists.has_ordered_vectors,
-                                   .ids_digest = manifest->ids_digest};
+                                   .ids_digest = manifest->ids_digest,
+                                   .tags_digest = manifest->tags_digest};
     memcpy(out->source_path, manifest->source_path, sizeof out->source_path);
 }
 
@@ -109,6 +110,7 @@ static void fill(const struct bsw_manifest *manifest, const struct bsw_index_par
     message->build_digest = part->build_digest;
     message->ordered = part->has_ordered_vectors;
     message->ids_digest = part->ids_digest;
+    message->tags_digest = part->tags_digest;
     message->source = source;
     source->path = (char *)part->source_path;
     source->type = (char *)bsw_vector_type_name(manifest->source_type);
@@ -124,6 +126,7 @@ enum bsw_status bsw_parts_fill(const struct bsw_manifest *manifest, Bsw__Manifes
     size_t count = manifest->num_parts;
     message->generation = manifest->generation;
     message->ids_digest = manifest->ids_digest;
+    message->tags_digest = manifest->tags_digest;
     if (count == 0) return BSW_OK;
     BSW_TRY(bsw_allocate_zero(out, 1, sizeof **out, "manifest", err));
     struct bsw_part_messages *m = *out;
@@ -162,7 +165,8 @@ static enum bsw_status take_part(const char *name, const Bsw__Part *message,
                                    .source_shift = source->shift,
                                    .source_is_copied = source->copied,
                                    .has_ordered_vectors = message->ordered,
-                                   .ids_digest = message->ids_digest};
+                                   .ids_digest = message->ids_digest,
+                                   .tags_digest = message->tags_digest};
     snprintf(out->folder, sizeof out->folder, "%s", message->folder);
     snprintf(out->source_path, sizeof out->source_path, "%s", source->path);
     return BSW_OK;
@@ -204,6 +208,7 @@ enum bsw_status bsw_parts_take(const char *name, const Bsw__Manifest *message,
     uint32_t next = 0;
     out->generation = message->generation;
     out->ids_digest = message->ids_digest;
+    out->tags_digest = message->tags_digest;
     BSW_TRY(check_deleted(name, out, err));
     if ((message->generation > 0) != (message->n_parts > 0) || message->n_parts > out->num_shards)
         return bad(name, "number of parts", err);

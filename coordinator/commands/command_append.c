@@ -9,7 +9,7 @@
 struct append_options {
     struct bsw_common_options common;
     struct bsw_append_settings settings;
-    const char *ids, *check;
+    const char *ids, *tags, *check;
 };
 
 #define OPTION(name, member, ...) BSW_OPTION(struct append_options, name, member, __VA_ARGS__)
@@ -23,6 +23,8 @@ static const struct bsw_option option_rows[] = {
            .help = "only these rows of the file; in the index they follow its last row"),
     OPTION("ids", ids, .value_name = "FILE",
            .help = "ids of the rows, .npy of integers or text, for an index whose rows have ids"),
+    OPTION("tags", tags, .value_name = "FILE.spmat",
+           .help = "tags of the rows, for an index whose rows have tags"),
     OPTION("shards", settings.shards, .value_name = "P", .default_text = "1", .min = 1,
            .max = BSW_MAX_SHARDS, .help = "shard files for the rows"),
     OPTION("copy-vectors", settings.copies_vectors,
@@ -84,13 +86,18 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     enum bsw_status status = BSW_OK;
     if (o->ids && transport->rank == 0)
         status = bsw_integers_read(o->ids, &ids, &settings->num_ids, err);
+    struct bsw_number_sets tags = {0};
+    if (status == BSW_OK && o->tags && transport->rank == 0)
+        status = bsw_row_tags_of_file(o->tags, &tags, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
+    settings->tags = tags.first ? &tags : NULL;
     settings->ids = ids;
     settings->checks_codes = o->check[0] == 'a';
     settings->level = o->common.level;
     settings->progress = &progress;
     status = bsw_append_run(settings, transport, &stats, err);
     bsw_free(&ids);
+    bsw_number_sets_deinit(&tags);
     if (status == BSW_OK && transport->rank == 0) report(transport, o, &stats);
     return status;
 }

@@ -13,7 +13,7 @@
 
 struct encode_options {
     struct bsw_common_options common;
-    const char *codec, *axes, *scale, *stage, *entries, *check, *ids;
+    const char *codec, *axes, *scale, *stage, *entries, *check, *ids, *tags;
     struct bsw_encode_settings settings;
     struct bsw_calibrate_settings calibration;
     int is_calibrated;
@@ -78,6 +78,8 @@ static const struct bsw_option option_rows[] = {
            .help = "only these rows; ids stay those of the file"),
     OPTION("ids", ids, .value_name = "FILE",
            .help = "ids of the rows, .npy of integers or text: what searches answer"),
+    OPTION("tags", tags, .value_name = "FILE.spmat",
+           .help = "tags of the rows, big-ann's sparse matrix, for search --query-tags"),
     OPTION("seed", settings.code.seed, .value_name = "S", .default_text = "1", .max = 9e15,
            .help = "seed of rotations and of lists"),
     OPTION("copy-vectors", settings.copy_vectors,
@@ -205,11 +207,16 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     if (o->ids && transport->rank == 0)
         status = bsw_integers_read(o->ids, &ids, &settings->num_ids, err);
     settings->ids = ids;
+    struct bsw_number_sets tags = {0};
+    if (status == BSW_OK && o->tags && transport->rank == 0)
+        status = bsw_row_tags_of_file(o->tags, &tags, err);
+    settings->tags = tags.first ? &tags : NULL;
     status = bsw_transport_agree(transport, status, err);
     if (status == BSW_OK)
         status = bsw_encode_calibrated(settings, o->is_calibrated ? &o->calibration : NULL,
                                        transport, &stats, &calibration, &is_made, err);
     bsw_free(&ids);
+    bsw_number_sets_deinit(&tags);
     BSW_TRY(status);
     if (transport->rank == 0) report(transport, o, &stats, &calibration);
     return BSW_OK;

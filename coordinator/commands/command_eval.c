@@ -6,6 +6,7 @@
 #include "coordinator/job/command.h"
 #include "coordinator/job/text_model.h"
 #include "coordinator/truth/evaluation.h"
+#include "coordinator/truth/range_evaluation.h"
 
 struct eval_options {
     struct bsw_common_options common;
@@ -128,12 +129,34 @@ static void report(const struct eval_options *o, const struct bsw_evaluation *e)
     bsw_facts_end(&facts, BSW_OK);
 }
 
+static enum bsw_status run_range(const struct eval_options *o, struct bsw_error *err)
+{
+    struct bsw_range_evaluation e;
+    struct bsw_facts facts;
+    BSW_TRY(bsw_range_evaluation_run(&o->measure, &e, err));
+    bsw_facts_begin(&facts, o->common.json ? BSW_FACTS_JSON : BSW_FACTS_TEXT, NULL);
+    bsw_fact_real(&facts, "average_precision", e.average_precision, "average precision    %.4f\n");
+    bsw_fact_real(&facts, "recall", bsw_range_share(e.num_common, e.num_true),
+                  "recall               %.4f\n");
+    bsw_fact_real(&facts, "precision", bsw_range_share(e.num_common, e.num_found),
+                  "precision            %.4f\n");
+    bsw_fact_integer(&facts, "queries", e.num_queries, "%d queries");
+    bsw_fact_integer(&facts, "queries_with_rows", e.num_judged, ", %d of them with true rows");
+    bsw_fact_integer(&facts, "true_rows", e.num_true, ": %d in all");
+    bsw_fact_integer(&facts, "found_rows", e.num_found, ", %d found\n");
+    bsw_facts_end(&facts, BSW_OK);
+    return BSW_OK;
+}
+
 static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
     struct eval_options *o = options;
+    int is_range;
     struct bsw_evaluation evaluation = {0};
     (void)transport;
     o->measure.level = o->common.level;
+    BSW_TRY(bsw_range_evaluation_fits(&o->measure, &is_range, err));
+    if (is_range) return run_range(o, err);
     const char *const names[] = {o->measure.base, o->measure.queries};
     struct bsw_text_model text = {0};
     BSW_TRY(bsw_text_model_lend(&text, o->model, o->common.level, names, 2, err));

@@ -8,6 +8,7 @@
 #include "coordinator/job/found_lines.h"
 #include "coordinator/job/option_table.h"
 #include "coordinator/job/text_model.h"
+#include "coordinator/search/range_sink.h"
 #include "coordinator/search/result_journal.h"
 #include "coordinator/search/search_options.h"
 
@@ -24,7 +25,10 @@ static void tell_job(struct bsw_facts *facts, const struct bsw_search *search,
 {
     const struct bsw_manifest *manifest = &search->manifest;
     bsw_fact_integer(facts, "queries", search->queries.num_queries, "%d queries");
-    bsw_fact_integer(facts, "k", search->settings.k, ", k %d");
+    if (search->settings.is_range)
+        bsw_fact_real(facts, "within", search->options.request.within, ", within %g");
+    else
+        bsw_fact_integer(facts, "k", search->settings.k, ", k %d");
     bsw_fact_integer(facts, "L", bsw_search_num_candidates(search), ", L %d");
     bsw_fact_integer(facts, "rows", manifest->num_rows, " over %d rows");
     bsw_fact_integer(facts, "dims", bsw_manifest_row_dims(manifest), " x %d dims");
@@ -245,6 +249,8 @@ static void report(const struct bsw_search *search, enum bsw_facts_form form, co
                       100 * stats.stopped_share);
     bsw_fact_integer(&facts, "rescanned_queries", stats.num_rescanned, NULL);
     tell_checks(&facts, search);
+    if (search->settings.is_range)
+        bsw_fact_integer(&facts, "found_rows", search->num_within, "\n%d rows are within\n");
     bsw_fact_integer(&facts, "empty_places", stats.num_empty,
                      stats.num_empty > 0 ? "\n%d places stayed empty (id -1): fewer rows than k "
                                            "were found\n"
@@ -258,6 +264,7 @@ struct search_options {
     struct bsw_search_options search;
     struct bsw_search_run run;
     struct bsw_result_sink result;
+    struct bsw_range_sink range; // with --within
     const char *text, *show;
 };
 
@@ -269,7 +276,8 @@ static const struct bsw_option option_rows[] = {
     OPTION("queries", run.queries, .value_name = "FILE",
            .help = "query vectors, or of an index of texts FILE.txt, FILE.tsv:COLUMN"),
     OPTION("out", result.path, .value_name = "FILE",
-           .help = "result file (big-ann's layout, or .npz for NumPy); FILE.json too"),
+           .help = "result file (big-ann's layout, or .npz for NumPy; with --within big-ann's of "
+                   "ranges); FILE.json too"),
     OPTION("text", text, .value_name = "WORDS",
            .help = "in place of both: one query of an index of texts; prints what is found"),
     OPTION("show", show, .value_name = "FILE",
@@ -299,6 +307,12 @@ static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
     if (!o->text && !(o->run.queries && o->result.path))
         return bsw_fail(err, BSW_ERROR_USAGE, "search needs --%s",
                         o->run.queries ? "out" : "queries");
+    if (o->search.within && (o->text || o->show || o->result.is_resumed))
+        return bsw_fail(err, BSW_ERROR_USAGE, "--within: not with --%s%s",
+                        o->text   ? "text"
+                        : o->show ? "show"
+                                  : "resume",
+                        o->result.is_resumed ? ": a range search begins anew" : "");
     if (o->show && !bsw_text_name_parse(o->show, &name))
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--show %s: must be FILE.txt, FILE.tsv or FILE.tsv:COLUMN", o->show);
@@ -311,6 +325,7 @@ static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
     o->search.request.level = o->common.level;
     o->search.request.num_threads = (int)o->common.threads;
     o->search.pinning = &o->common.pinning;
+    o->range = (struct bsw_range_sink){.path = o->result.path, .is_forced = o->result.is_forced};
     return BSW_OK;
 }
 
@@ -405,12 +420,14 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     BSW_TRY(settle(o, err));
     struct text_query query = {0};
     struct bsw_progress progress = {.is_shown = !o->common.quiet && !o->text};
-    const struct bsw_search_sink sink = bsw_result_sink(&o->result);
+    const struct bsw_search_sink sink =
+        o->search.within ? bsw_range_sink(&o->range) : bsw_result_sink(&o->result);
     o->search.progress = &progress;
     o->run.sink = &sink;
     enum bsw_status status = o->text ? begin_text(o, &query, err) : BSW_OK;
     if (o->text) status = bsw_transport_agree(transport, status, err);
     if (status == BSW_OK) status = search_all(o, transport, err);
+    bsw_range_sink_close(&o->range, status);
     if (!o->text) bsw_result_sink_close(&o->result, status);
     if (status == BSW_OK && transport->rank == 0 && o->text)
         status = show(o, &query.answers, err);
@@ -423,5 +440,5 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
 const struct bsw_command bsw_command_search =
     BSW_COMMAND_OFTEN("search", "search an index with a file of queries or a text",
                       struct search_options, BSW_ALL_RANKS,
-                      "queries|out|text|show|k|oversample|recall|probe|refine|batch|device|"
+                      "queries|out|text|show|k|within|oversample|recall|probe|refine|batch|device|"
                       "query-rows|exclude-self|force|resume|threads|json|quiet");

@@ -43,6 +43,7 @@ static enum bsw_status encode_part(struct append_job *job, const char *base, uin
         .first_id = first_id,
         .ids = s->ids,
         .num_ids = s->num_ids,
+        .tags = s->tags,
         .device = s->device,
         .level = s->level,
         .checks_codes = s->checks_codes,
@@ -81,6 +82,7 @@ static enum bsw_status commit(struct append_job *job, int keeps_shards, struct b
     job->stats->generation = g->manifest.generation;
     job->stats->num_rows = g->manifest.num_rows;
     job->stats->has_ids = bsw_manifest_has_ids(&g->manifest);
+    job->stats->has_tags = bsw_manifest_has_tags(&g->manifest);
     return bsw_transport_agree(job->transport, status, err);
 }
 
@@ -120,11 +122,33 @@ static enum bsw_status check_ids(const struct append_job *job, struct bsw_error 
     return status;
 }
 
+// Rank 0: all rows have tags, of as many, or none has.
+static enum bsw_status check_tags(const struct append_job *job, struct bsw_error *err)
+{
+    const struct bsw_append_settings *s = job->settings;
+    const struct bsw_manifest *manifest = &job->generation.manifest;
+    struct bsw_number_sets lists;
+    int has_tags = bsw_manifest_has_tags(manifest);
+    if (has_tags != (s->tags != NULL))
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        has_tags ? "%s: its rows have tags: give --tags for new ones"
+                                 : "--tags: rows of %s have none: make it with encode --tags",
+                        s->index);
+    if (!has_tags) return BSW_OK;
+    BSW_TRY(bsw_row_tags_read(manifest, s->index, &lists, err));
+    uint64_t num_tags = lists.num_sets;
+    bsw_number_sets_deinit(&lists);
+    if (num_tags == s->tags->num_sets) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--tags: %llu tags, rows of %s have %llu",
+                    (unsigned long long)s->tags->num_sets, s->index, (unsigned long long)num_tags);
+}
+
 static enum bsw_status append(struct append_job *job, struct bsw_error *err)
 {
     BSW_TRY(begin(job, err));
     const struct bsw_manifest *manifest = &job->generation.manifest;
     enum bsw_status status = job->transport->rank == 0 ? check_ids(job, err) : BSW_OK;
+    if (status == BSW_OK && job->transport->rank == 0) status = check_tags(job, err);
     BSW_TRY(bsw_transport_agree(job->transport, status, err));
     job->stats->first_row = manifest->first_row + manifest->num_rows;
     BSW_TRY(encode_part(job, job->settings->base, job->stats->first_row, err));
@@ -161,8 +185,43 @@ static enum bsw_status gather_ids(const struct append_job *job, const struct bsw
     return status;
 }
 
+// The lists with the rows that are left, by their new numbers.
+static void renumber(const struct bsw_live_rows *live, const struct bsw_manifest *manifest,
+                     uint32_t *number, struct bsw_number_sets *lists)
+{
+    uint64_t at = 0, from = 0;
+    memset(number, 0xff, (size_t)manifest->num_rows * sizeof *number);
+    for (uint64_t i = 0; i < live->num_rows; i++)
+        number[bsw_live_rows_at(live, i) - manifest->first_row] = (uint32_t)i;
+    for (uint64_t tag = 0; tag < lists->num_sets; tag++) {
+        uint64_t to = lists->first[tag + 1];
+        for (; from < to; from++) {
+            uint32_t row = number[lists->members[from]];
+            if (row != UINT32_MAX) lists->members[at++] = row;
+        }
+        lists->first[tag + 1] = at;
+    }
+    lists->num_members = live->num_rows;
+}
+
+// Rank 0: tags of the rows that are left; none where rows have none.
+static enum bsw_status gather_tags(const struct append_job *job, const struct bsw_live_rows *live,
+                                   struct bsw_number_sets *out, struct bsw_error *err)
+{
+    const struct bsw_manifest *manifest = &job->generation.manifest;
+    uint32_t *number;
+    *out = (struct bsw_number_sets){0};
+    if (job->transport->rank != 0 || !bsw_manifest_has_tags(manifest)) return BSW_OK;
+    BSW_TRY(bsw_row_tags_read(manifest, job->settings->index, out, err));
+    BSW_TRY(bsw_allocate(&number, (size_t)manifest->num_rows, sizeof *number, "tags", err));
+    renumber(live, manifest, number, out);
+    bsw_free(&number);
+    return BSW_OK;
+}
+
 static enum bsw_status encode_live(struct append_job *job, struct bsw_live_rows *live,
-                                   const int64_t *ids, struct bsw_error *err)
+                                   const int64_t *ids, const struct bsw_number_sets *tags,
+                                   struct bsw_error *err)
 {
     struct bsw_append_settings settings = *job->settings;
     const struct bsw_manifest *manifest = &job->generation.manifest;
@@ -171,6 +230,7 @@ static enum bsw_status encode_live(struct append_job *job, struct bsw_live_rows 
     settings.copies_vectors = 1;
     settings.ids = ids;
     settings.num_ids = ids ? live->num_rows : 0;
+    settings.tags = tags->first ? tags : NULL;
     if (settings.shards == 0) settings.shards = bsw_manifest_home(manifest, 0).num_shards;
     if (settings.shards > live->num_rows) settings.shards = live->num_rows;
     job->settings = &settings;
@@ -189,10 +249,13 @@ static enum bsw_status compact(struct append_job *job, struct bsw_live_rows *liv
     BSW_TRY(bsw_transport_agree(job->transport, status, err));
     job->stats->num_removed = manifest->num_rows - live->num_rows;
     int64_t *ids;
+    struct bsw_number_sets tags = {0};
     status = gather_ids(job, live, &ids, err);
+    if (status == BSW_OK) status = gather_tags(job, live, &tags, err);
     status = bsw_transport_agree(job->transport, status, err);
-    if (status == BSW_OK) status = encode_live(job, live, ids, err);
+    if (status == BSW_OK) status = encode_live(job, live, ids, &tags, err);
     bsw_free(&ids);
+    bsw_number_sets_deinit(&tags);
     job->settings = settings;
     BSW_TRY(bsw_transport_agree(job->transport, status, err));
     return commit(job, 0, err);

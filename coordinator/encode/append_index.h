@@ -4,6 +4,7 @@
 #ifndef BITSWEEP_COORDINATOR_APPEND_INDEX_H
 #define BITSWEEP_COORDINATOR_APPEND_INDEX_H
 
+#include "common/files/row_tags.h"
 #include "coordinator/encode/encode_index.h"
 #include "coordinator/job/facts.h"
 
@@ -19,8 +20,9 @@ struct bsw_append_settings {
     struct bsw_row_range rows; // of base
     const int64_t *ids;        // rank 0: of these rows; borrowed; NULL: none
     uint64_t num_ids;
-    uint64_t shards;    // 0: 1; compact: as many as the index was made with
-    int copies_vectors; // beside what the index does
+    const struct bsw_number_sets *tags; // rank 0: lists of these rows by tag; borrowed; NULL: none
+    uint64_t shards;                    // 0: 1; compact: as many as the index was made with
+    int copies_vectors;                 // beside what the index does
     int drop_bad_rows, resume, checks_codes;
     uint64_t keep; // older generations
     struct bsw_device_choice device;
@@ -33,7 +35,7 @@ struct bsw_append_stats {
     struct bsw_encode_stats encode;
     uint64_t generation, first_row, num_rows; // of the index, afterwards; first_row: of new rows
     uint64_t num_removed;                     // compact: rows that are gone
-    int has_ids;
+    int has_ids, has_tags;
     struct bsw_code_check before; // recall by code when the index was made
 };
 

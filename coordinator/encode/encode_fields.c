@@ -62,6 +62,7 @@ enum bsw_status bsw_encode_fields_make(const struct bsw_encode_settings *setting
                            : manifest->lists.is_residual             ? "yes"
                                                                      : "no");
     if (manifest->ids_digest) bsw_journal_field_digest(out, "ids", manifest->ids_digest);
+    if (manifest->tags_digest) bsw_journal_field_digest(out, "tags", manifest->tags_digest);
     if (s->frame) {
         bsw_journal_field_digest(out, "index", s->frame->build_digest);
         bsw_journal_field_count(out, "first row", s->first_id);

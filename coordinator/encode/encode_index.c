@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/encode/encode_index.h"
+#include "coordinator/encode/encode_beside.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -9,7 +10,6 @@
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/process.h"
-#include "common/files/row_ids.h"
 #include "common/job/stop_signal.h"
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
@@ -34,7 +34,7 @@ struct encode_job {
     struct bsw_index_folder folder;
     struct bsw_codec_model model; // of a codec that has one
     struct bsw_encode_text text;
-    struct bsw_buffer ids; // rank 0: bytes of their file
+    struct bsw_encode_beside beside; // rank 0
     struct bsw_encode_lists lists;
     struct bsw_encode_pass pass;
     struct bsw_encode_journal journal;
@@ -240,21 +240,6 @@ static enum bsw_status find_whole(struct encode_job *job, struct bsw_journal_fie
     return bsw_encode_table_check(s->index, fields, err);
 }
 
-// Rank 0: the file of ids, as they must be.
-static enum bsw_status take_ids(struct encode_job *job, struct bsw_error *err)
-{
-    const struct bsw_encode_settings *s = &job->settings;
-    if (!s->ids) return BSW_OK;
-    if (s->num_ids != job->manifest.num_rows)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--ids: %llu ids for %llu rows",
-                        (unsigned long long)s->num_ids, (unsigned long long)job->manifest.num_rows);
-    BSW_TRY(bsw_integers_check_different("--ids", s->ids, s->num_ids, err));
-    BSW_TRY(bsw_row_ids_pack(s->ids, s->num_ids, &job->ids, err));
-    job->manifest.ids_digest = XXH3_64bits(job->ids.data, job->ids.bytes);
-    job->folder.ids = &job->ids;
-    return BSW_OK;
-}
-
 // Rank 0: output folder, what is left of an earlier run.
 static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
 {
@@ -271,7 +256,7 @@ static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
     if (job->model.bytes.bytes > 0 && !s->frame) job->folder.model = &job->model.bytes;
     if (job->text.bytes.bytes > 0 && !s->frame) job->folder.model = &job->text.bytes;
     BSW_TRY(bsw_source_relative(s->base, s->index, job->manifest.source_path, err));
-    BSW_TRY(take_ids(job, err));
+    BSW_TRY(bsw_encode_beside_take(s, &job->manifest, &job->folder, &job->beside, err));
     BSW_TRY(make_fields(job, &fields, err));
     BSW_TRY(find_whole(job, &fields, err));
     if (job->is_found) return bsw_events_output(s->events, s->index, "blocks", err);
@@ -555,7 +540,7 @@ static void deinit(struct encode_job *job)
     bsw_manifest_deinit(&job->manifest);
     bsw_codec_model_close(&job->model);
     bsw_encode_pass_deinit(&job->pass);
-    bsw_buffer_deinit(&job->ids);
+    bsw_encode_beside_deinit(&job->beside);
 }
 
 enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,

@@ -14,6 +14,7 @@
 #include "common/base/cpu_level.h"
 #include "common/codes/metric.h"
 #include "common/files/index_manifest.h"
+#include "common/files/row_tags.h"
 #include "common/job/journal.h"
 #include "common/job/progress.h"
 #include "common/net/transport.h"
@@ -55,7 +56,8 @@ struct bsw_encode_settings {
     uint64_t first_id;
     const int64_t *ids; // rank 0: of the rows, beside their numbers; borrowed; NULL: none
     uint64_t num_ids;
-    struct bsw_device_choice device; // text NULL: auto
+    const struct bsw_number_sets *tags; // rank 0: lists of rows by tag; borrowed; NULL: none
+    struct bsw_device_choice device;    // text NULL: auto
     enum bsw_cpu_level level;
     int checks_codes;                    // measures what they find of a sample: encode_training.h
     struct bsw_progress *progress;       // rank 0, borrowed; NULL: nothing is shown

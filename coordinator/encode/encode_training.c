@@ -564,7 +564,7 @@ enum bsw_status bsw_encode_take_frame(const struct bsw_manifest *frame, const bs
     manifest->check = (struct bsw_code_check){0};
     manifest->num_shards = manifest->num_known = manifest->num_parts = 0;
     manifest->generation = manifest->build_digest = manifest->source_digest = 0;
-    manifest->dropped_rows = manifest->ids_digest = 0;
+    manifest->dropped_rows = manifest->ids_digest = manifest->tags_digest = 0;
     manifest->lists.has_ordered_vectors = 0;
     return BSW_OK;
 }

@@ -34,6 +34,12 @@ enum bsw_status bsw_allowed_rows_read_part(const struct bsw_allowed_rows *allowe
         memcpy(bits, allowed->bits + first / 32, bsw_row_bit_words(count) * sizeof *bits);
         return BSW_OK;
     }
+    if (allowed->lists) {
+        const uint64_t *own = allowed->wanted.first + query;
+        bsw_row_tags_mask(allowed->lists, allowed->wanted.members + own[0], own[1] - own[0], first,
+                          count, bits);
+        return BSW_OK;
+    }
     if (allowed->data) {
         pack_mask(allowed->data + at, count, bits);
         return BSW_OK;
@@ -57,11 +63,13 @@ static enum bsw_status fail_shape(const char *name, enum bsw_status status, uint
                                   uint64_t num_rows, const struct bsw_allowed_base *base,
                                   struct bsw_error *err)
 {
+    char masks[32] = "one mask";
+    if (num_masks != 1) snprintf(masks, sizeof masks, "%llu masks", (unsigned long long)num_masks);
     return bsw_fail(err, status,
-                    "%s: %llu masks of %llu rows: there are %llu rows, and either one mask or one "
-                    "for each of the %llu queries",
-                    name, (unsigned long long)num_masks, (unsigned long long)num_rows,
-                    (unsigned long long)base->num_rows, (unsigned long long)base->num_queries);
+                    "%s: %s of %llu rows: there are %llu rows, and either one mask or one for each "
+                    "of the %llu queries",
+                    name, masks, (unsigned long long)num_rows, (unsigned long long)base->num_rows,
+                    (unsigned long long)base->num_queries);
 }
 
 // Counts and digests all of them; one is kept.
@@ -309,11 +317,55 @@ enum bsw_status bsw_allowed_rows_open(const char *path, const struct bsw_allowed
     return status;
 }
 
+static enum bsw_status check_tags(const struct bsw_allowed_rows *allowed,
+                                  const struct bsw_allowed_base *base, struct bsw_error *err)
+{
+    const struct bsw_number_sets *wanted = &allowed->wanted, *lists = allowed->lists;
+    if (lists->num_members != base->num_rows)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "--tags: tags of %llu rows, there are %llu",
+                        (unsigned long long)lists->num_members, (unsigned long long)base->num_rows);
+    if (wanted->num_sets != base->num_queries)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: tags of %llu queries, there are %llu",
+                        allowed->name, (unsigned long long)wanted->num_sets,
+                        (unsigned long long)base->num_queries);
+    if (wanted->num_members == lists->num_sets) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %llu tags, rows have %llu", allowed->name,
+                    (unsigned long long)wanted->num_members, (unsigned long long)lists->num_sets);
+}
+
+enum bsw_status bsw_allowed_rows_open_tags(const char *path, const struct bsw_number_sets *lists,
+                                           const struct bsw_allowed_base *base,
+                                           struct bsw_allowed_rows *out, struct bsw_error *err)
+{
+    *out = (struct bsw_allowed_rows){.is_given = 1,
+                                     .num_rows = base->num_rows,
+                                     .num_masks = base->num_queries,
+                                     .fd = -1,
+                                     .name = path,
+                                     .lists = lists,
+                                     .digest = base->num_rows};
+    enum bsw_status status = bsw_tags_read(path, &out->wanted, err);
+    if (status == BSW_OK) status = check_tags(out, base, err);
+    if (status == BSW_OK) status = take_masks(out, err);
+    if (status != BSW_OK) bsw_allowed_rows_close(out);
+    return status;
+}
+
+void bsw_allowed_rows_identify(const struct bsw_allowed_rows *allowed,
+                               struct bsw_journal_fields *fields)
+{
+    if (allowed->is_given)
+        bsw_journal_field_digest(fields, "allow", allowed->digest);
+    else
+        bsw_journal_field_text(fields, "allow", "all");
+}
+
 void bsw_allowed_rows_close(struct bsw_allowed_rows *allowed)
 {
     if (!allowed->is_given) return;
     bsw_file_close(&allowed->fd);
     bsw_free(&allowed->bits);
     bsw_buffer_deinit(&allowed->row);
+    bsw_number_sets_deinit(&allowed->wanted);
     *allowed = (struct bsw_allowed_rows){0};
 }

@@ -14,6 +14,8 @@
 #include <stdint.h>
 
 #include "common/base/memory.h"
+#include "common/files/row_tags.h"
+#include "common/job/journal.h"
 
 // In place of a file; borrowed. {0}: nothing is given.
 struct bsw_allowed_memory {
@@ -43,6 +45,8 @@ struct bsw_allowed_rows {
     int fd;              // or in a file, from first_byte on
     uint64_t first_byte;
     struct bsw_buffer row;
+    struct bsw_number_sets wanted;       // by tags: those of each query
+    const struct bsw_number_sets *lists; // and rows of each tag; borrowed
 };
 
 // What is told of them beside a result; digest 0: all rows.
@@ -59,7 +63,16 @@ static inline struct bsw_allowed_facts bsw_allowed_facts_of(const struct bsw_all
 enum bsw_status bsw_allowed_rows_open(const char *path, const struct bsw_allowed_memory *memory,
                                       const struct bsw_allowed_base *base,
                                       struct bsw_allowed_rows *out, struct bsw_error *err);
+// Rows that have all tags that a query has, in a .spmat with a row for each query. lists: of the
+// base's rows (common/files/row_tags.h), borrowed until close.
+enum bsw_status bsw_allowed_rows_open_tags(const char *path, const struct bsw_number_sets *lists,
+                                           const struct bsw_allowed_base *base,
+                                           struct bsw_allowed_rows *out, struct bsw_error *err);
 void bsw_allowed_rows_close(struct bsw_allowed_rows *allowed);
+
+// What a journal has of them: "all" where none are given.
+void bsw_allowed_rows_identify(const struct bsw_allowed_rows *allowed,
+                               struct bsw_journal_fields *fields);
 
 // The mask of a query, whose number is below num_masks or of no account, as bits of rows
 // (shard/scan/row_mask.h) [words for num_rows].

@@ -173,6 +173,7 @@ static void tell_changes(struct bsw_facts *facts, const struct bsw_manifest *man
     bsw_fact_integer(facts, "parts", manifest->num_parts,
                      manifest->num_parts > 0 ? ", %d parts" : NULL);
     bsw_fact_flag(facts, "has_ids", manifest->ids_digest != 0, ", rows have ids");
+    bsw_fact_flag(facts, "has_tags", manifest->tags_digest != 0, ", rows have tags");
     bsw_fact_integer(facts, "deleted_rows", deleted, ", %d rows deleted");
     bsw_fact_real(facts, "deleted_share", share, NULL);
     bsw_facts_say(facts, ", %.3g %%", 100 * share);
@@ -194,7 +195,8 @@ void bsw_index_facts(struct bsw_facts *facts, const char *path, const struct bsw
     bsw_code_check_facts(facts, &manifest->check, "  check     ");
     tell_source(facts, manifest);
     if (manifest->lists.count > 0) tell_recalls(facts, manifest);
-    if (bsw_manifest_is_living(manifest)) tell_changes(facts, manifest);
+    if (bsw_manifest_is_living(manifest) || manifest->tags_digest != 0)
+        tell_changes(facts, manifest);
     bsw_facts_open_list(facts, "shards");
     for (uint32_t i = 0; i < manifest->num_shards; i++) tell_shard(facts, i, &manifest->shards[i]);
     bsw_facts_close(facts);

@@ -9,6 +9,7 @@
 
 #include "common/base/file.h"
 #include "common/files/row_ids.h"
+#include "common/files/row_tags.h"
 #include "common/files/shard_writer.h"
 #include "coordinator/job/encode_journal.h"
 #include "coordinator/job/index_generation.h"
@@ -20,7 +21,7 @@
 static int is_temporary_part(const char *name)
 {
     static const char *const parts[] = {"encode", "manifest.pb", BSW_INDEX_MODEL_NAME,
-                                        BSW_ROW_IDS_NAME};
+                                        BSW_ROW_IDS_NAME, BSW_ROW_TAGS_NAME};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (strncmp(name, parts[i], strlen(parts[i])) == 0 && strstr(name, ".tmp.")) return 1;
     }
@@ -30,7 +31,7 @@ static int is_temporary_part(const char *name)
 int bsw_index_folder_makes(const char *name)
 {
     static const char *const names[] = {"manifest.pb", BSW_INDEX_MODEL_NAME, BSW_ROW_IDS_NAME,
-                                        LOCK_NAME};
+                                        BSW_ROW_TAGS_NAME, LOCK_NAME};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(name, names[i]) == 0) return 1;
     }
@@ -117,6 +118,8 @@ static enum bsw_status remove_old_index(const char *path, struct bsw_error *err)
     if (had_manifest && unlink(name) != 0 && errno != ENOENT)
         return bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", name, strerror(errno));
     BSW_TRY(bsw_path_join(name, path, BSW_ROW_IDS_NAME, err));
+    if (had_manifest) BSW_TRY(bsw_file_remove(name, err));
+    BSW_TRY(bsw_path_join(name, path, BSW_ROW_TAGS_NAME, err));
     if (had_manifest) BSW_TRY(bsw_file_remove(name, err));
     if (had_manifest) BSW_TRY(bsw_generations_remove(path, err));
     return remove_files(path, KIND_SHARDS, err);
@@ -240,6 +243,7 @@ enum bsw_status bsw_index_folder_commit(struct bsw_index_folder *folder,
     }
     BSW_TRY(write_file(folder->path, BSW_INDEX_MODEL_NAME, folder->model, err));
     BSW_TRY(write_file(folder->path, BSW_ROW_IDS_NAME, folder->ids, err));
+    BSW_TRY(write_file(folder->path, BSW_ROW_TAGS_NAME, folder->tags, err));
     BSW_TRY(bsw_manifest_write(manifest, folder->path, err));
     enum bsw_status status = read_back(folder->path, manifest, err);
     if (status != BSW_OK) remove_manifest(folder->path, NULL, NULL);
@@ -259,9 +263,16 @@ void bsw_index_folder_release(struct bsw_index_folder *folder)
     folder->is_locked = 0;
 }
 
-void bsw_index_folder_abandon(struct bsw_index_folder *folder, const struct bsw_manifest *manifest)
+static void remove_written(const struct bsw_index_folder *folder, const char *name,
+                           const struct bsw_buffer *bytes)
 {
     char path[BSW_PATH_BYTES];
+    if (folder->is_renaming && bytes && bsw_path_join(path, folder->path, name, NULL) == BSW_OK)
+        unlink(path);
+}
+
+void bsw_index_folder_abandon(struct bsw_index_folder *folder, const struct bsw_manifest *manifest)
+{
     if (!folder->path || folder->is_committed) return;
     for (uint32_t i = 0; folder->has_files && i < manifest->num_shards; i++) {
         struct bsw_shard_writer writer;
@@ -269,14 +280,9 @@ void bsw_index_folder_abandon(struct bsw_index_folder *folder, const struct bsw_
         bsw_shard_writer_remove(&writer);
     }
     if (folder->is_renaming) remove_old_index(folder->path, NULL);
-    if (folder->is_renaming && folder->model &&
-        bsw_path_join(path, folder->path, BSW_INDEX_MODEL_NAME, NULL) == BSW_OK) {
-        unlink(path);
-    }
-    if (folder->is_renaming && folder->ids &&
-        bsw_path_join(path, folder->path, BSW_ROW_IDS_NAME, NULL) == BSW_OK) {
-        unlink(path);
-    }
+    remove_written(folder, BSW_INDEX_MODEL_NAME, folder->model);
+    remove_written(folder, BSW_ROW_IDS_NAME, folder->ids);
+    remove_written(folder, BSW_ROW_TAGS_NAME, folder->tags);
     bsw_index_folder_release(folder);
     if (folder->is_ours) rmdir(folder->path);
 }

@@ -13,6 +13,7 @@ struct bsw_index_folder {
     int is_locked;
     const struct bsw_buffer *model; // bytes of the codec's model file; borrowed, or NULL
     const struct bsw_buffer *ids;   // bytes of the file of ids; borrowed, or NULL
+    const struct bsw_buffer *tags;  // likewise, of tags
     int is_ours;                    // the folder was created here
     int has_files;                  // temporary files may exist
     int is_renaming;                // the old index is gone, some files may have their final names

@@ -9,6 +9,7 @@
 
 #include "common/files/deleted_rows.h"
 #include "common/files/row_ids.h"
+#include "common/files/row_tags.h"
 #include "common/files/shard_writer.h"
 #include "coordinator/job/encode_journal.h"
 #include "coordinator/job/same_input.h"
@@ -135,7 +136,8 @@ static int is_named(const struct kept *kept, const char *name)
     if (bsw_deleted_rows_are_named(name, &generation, &shard))
         return names_deleted(kept, generation, shard);
     if (bsw_index_part_is_named(name, NULL)) return names_part(kept, name);
-    if (bsw_shard_file_is_named(name, 0) || strcmp(name, BSW_ROW_IDS_NAME) == 0)
+    if (bsw_shard_file_is_named(name, 0) || strcmp(name, BSW_ROW_IDS_NAME) == 0 ||
+        strcmp(name, BSW_ROW_TAGS_NAME) == 0)
         return names_part(kept, "");
     return !is_temporary(name);
 }
@@ -294,6 +296,7 @@ static void take_source(struct bsw_manifest *manifest, const struct bsw_manifest
     manifest->source_is_copied = made->source_is_copied;
     manifest->lists.has_ordered_vectors = made->lists.has_ordered_vectors;
     manifest->ids_digest = made->ids_digest;
+    manifest->tags_digest = made->tags_digest;
 }
 
 enum bsw_status bsw_generation_add_part(struct bsw_manifest *manifest, const char *name,

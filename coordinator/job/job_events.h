@@ -41,10 +41,17 @@ typedef enum bsw_status (*bsw_answers_fn)(void *context, uint64_t first, size_t 
                                           const int64_t *ids, const float *values,
                                           struct bsw_error *err);
 
+// The same of a range search: query first + i has places [lims[i], lims[i + 1]) of ids and values,
+// best first; lims[0] is 0.
+typedef enum bsw_status (*bsw_range_answers_fn)(void *context, uint64_t first, size_t count,
+                                                const uint64_t *lims, const int64_t *ids,
+                                                const float *values, struct bsw_error *err);
+
 // On rank 0. One tenant: bsw_memory_sink; a file is not a sink.
 struct bsw_answer_sink {
     void *context;
-    bsw_answers_fn take; // NULL: no sink
+    bsw_answers_fn take;             // NULL: no sink
+    bsw_range_answers_fn take_range; // in its place, of a range search
     // Once, before any answer: so many queries with k answers each. May be NULL.
     enum bsw_status (*begin)(void *context, uint64_t num_queries, uint64_t k,
                              struct bsw_error *err);

@@ -54,15 +54,27 @@ static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *f
     return bsw_json_file_write(path, object, err);
 }
 
+// If a file could not be finished, its facts go, too.
+static enum bsw_status leave_facts(const char *file, enum bsw_status finished)
+{
+    char path[BSW_PATH_BYTES];
+    if (finished == BSW_OK || bsw_file_is_found(file)) return finished;
+    if (bsw_path_format(path, NULL, "%s.json", file) == BSW_OK) unlink(path);
+    return finished;
+}
+
 enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
                                    const struct bsw_sidecar *facts, struct bsw_error *err)
 {
-    char path[BSW_PATH_BYTES];
-    BSW_TRY(bsw_path_format(path, err, "%s.json", file));
     BSW_TRY(write_facts(file, facts, err));
-    enum bsw_status status = bsw_result_writer_finish(writer, err);
-    if (status != BSW_OK && !bsw_file_is_found(file)) unlink(path);
-    return status;
+    return leave_facts(file, bsw_result_writer_finish(writer, err));
+}
+
+enum bsw_status bsw_sidecar_finish_range(bsw_range_writer *writer, const char *file,
+                                         const struct bsw_sidecar *facts, struct bsw_error *err)
+{
+    BSW_TRY(write_facts(file, facts, err));
+    return leave_facts(file, bsw_range_writer_finish(writer, err));
 }
 
 enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int is_part,
@@ -143,6 +155,8 @@ static void take_facts(const json_t *object, struct bsw_sidecar *facts)
     const char *refine = json_string_value(json_object_get(object, "refine"));
     facts->metric = known_metric(json_string_value(json_object_get(object, "metric")));
     if (refine) facts->refine = strcmp(refine, "exact") == 0 ? "exact" : "none";
+    facts->has_within = json_is_number(json_object_get(object, "within"));
+    facts->within = json_number_value(json_object_get(object, "within"));
     take_selection(object, facts);
     take_inputs(object, facts);
 }
@@ -221,6 +235,10 @@ enum bsw_status bsw_sidecar_compare(const char *name, const struct bsw_sidecar *
     if (facts->metric && other->metric && strcmp(facts->metric, other->metric) != 0) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s has metric %s, %s has %s%s", name, facts->metric,
                         other_name, other->metric, hint);
+    }
+    if (facts->has_within && other->has_within && facts->within != other->within) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s is of --within %g, %s of %g%s", name,
+                        facts->within, other_name, other->within, hint);
     }
     BSW_TRY(compare_rows(name, facts, other_name, other, hint, err));
     return compare_queries(name, facts, other_name, other, hint, err);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "common/files/range_file.h"
 #include "common/files/result_file.h"
 #include "coordinator/job/allowed_rows.h"
 #include "shard/host/shard_queue.h"
@@ -30,6 +31,8 @@ struct bsw_sidecar {
     // file, when read only with has_first_query.
     uint64_t queries_digest, first_query;
     int has_first_query;
+    int has_within;                 // read only: the rows are those within a value, not the best k
+    double within;                  // that value
     struct bsw_allowed_facts allow; // which rows might be found; when read the digest alone
 };
 
@@ -38,6 +41,9 @@ struct bsw_sidecar {
 // finished, FILE.json goes too, unless an older result stands there.
 enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
                                    const struct bsw_sidecar *facts, struct bsw_error *err);
+// The same of a range search.
+enum bsw_status bsw_sidecar_finish_range(bsw_range_writer *writer, const char *file,
+                                         const struct bsw_sidecar *facts, struct bsw_error *err);
 
 // Gives `to` the facts of `from` without "run", or none if that has none. first_query: of `from`
 // the first one that `to` has; with is_part its number is changed to that, and the digest left out.

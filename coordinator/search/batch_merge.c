@@ -21,6 +21,7 @@ void bsw_batch_merge_deinit(struct bsw_batch_merge *merge)
 {
     bsw_buffer_deinit(&merge->parts);
     bsw_buffer_deinit(&merge->scratch);
+    bsw_buffer_deinit(&merge->counts);
 }
 
 // ---- finding each query's parts ----
@@ -375,5 +376,147 @@ enum bsw_status bsw_merge_survivors(struct bsw_batch_merge *merge,
                      ids + place_of(merge, q) * k, values + place_of(merge, q) * k);
     }
     for (size_t i = 0; i < num_queries * k; i++) merge->num_empty += ids[i] < 0;
+    return BSW_OK;
+}
+
+// ---- ranges ----
+
+void bsw_range_answers_deinit(struct bsw_range_answers *answers)
+{
+    bsw_buffer_deinit(&answers->lims);
+    bsw_buffer_deinit(&answers->ids);
+    bsw_buffer_deinit(&answers->values);
+}
+
+static int is_within(enum bsw_metric metric, float value, float within)
+{
+    return bsw_is_distance(metric) ? value <= within : value >= within;
+}
+
+// Whether the estimate of a key is within. Scores beyond those of infinite keys are of no key.
+static int is_estimate_within(const struct bsw_batch_merge *merge, uint32_t score,
+                              struct bsw_value_terms terms, float reach)
+{
+    const struct bsw_manifest *manifest = merge->manifest;
+    float value = bsw_value_of_score(manifest, merge->settings.query_bits, score, terms);
+    return is_within(manifest->metric, bounded(manifest->metric, value), reach);
+}
+
+// The least score whose estimate is within; values never get worse as scores rise.
+static uint32_t least_score(const struct bsw_batch_merge *merge, struct bsw_value_terms terms,
+                            float reach)
+{
+    int is_integer = merge->manifest->codec->table->value != NULL;
+    uint32_t low = is_integer ? 0 : bsw_score_from_float(-INFINITY),
+             high = is_integer ? UINT32_MAX : bsw_score_from_float(INFINITY);
+    if (!is_estimate_within(merge, high, terms, reach)) return UINT32_MAX;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (is_estimate_within(merge, middle, terms, reach))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+void bsw_range_cuts(const struct bsw_batch_merge *merge, const struct bsw_value_terms *terms,
+                    size_t num_queries, float reach, struct bsw_cut *cuts)
+{
+    for (size_t q = 0; q < num_queries; q++)
+        cuts[q] = (struct bsw_cut){least_score(merge, terms[q], reach), 0, UINT64_MAX};
+}
+
+// A query's rows within, at the front of ids and values, which have room for all its survivors.
+// Returns how many; *num_candidates: of how many.
+static size_t answer_range(const struct bsw_batch_merge *merge, size_t query,
+                           struct bsw_value_terms terms, struct bsw_ranked *entries, size_t most,
+                           int64_t *ids, float *values, size_t *num_candidates)
+{
+    enum bsw_metric metric = merge->manifest->metric;
+    struct bsw_ranked *scratch = entries + 2 * most;
+    double *exact = (double *)(void *)(scratch + most);
+    int is_exact = merge->settings.is_exact;
+    size_t count = collect_survivors(merge, query, entries, exact), left = 0;
+    *num_candidates = count = drop_own(merge, query, entries, count);
+    for (size_t i = 0; i < count && is_exact; i++) {
+        double value = exact[bsw_ranked_payload(&entries[i])];
+        entries[i].score = bsw_exact_score(bsw_metric_key(metric, value));
+    }
+    merge->merge->best_ranked(entries, count, count,
+                              is_exact ? BSW_RANKED_BY_EXACT : BSW_RANKED_BY_KEY, scratch);
+    for (size_t i = 0; i < count; i++) {
+        float value = written_value(merge, &entries[i], terms);
+        if (!is_within(metric, value, merge->within)) break; // nor are those behind it
+        ids[left] = id_of(merge, entries[i].row);
+        values[left++] = value;
+    }
+    return left;
+}
+
+// Room for all survivors; lims: where those of each place of the answers begin.
+static enum bsw_status reserve_answers(const struct bsw_batch_merge *merge,
+                                       struct bsw_range_answers *out, struct bsw_error *err)
+{
+    size_t num = merge->num_queries;
+    BSW_TRY(bsw_buffer_reserve(&out->lims, (num + 1) * sizeof(uint64_t), err));
+    uint64_t *lims = (uint64_t *)(void *)out->lims.data;
+    for (size_t q = 0; q < num; q++) lims[place_of(merge, q) + 1] = count_items(merge, q);
+    lims[0] = 0;
+    for (size_t q = 0; q < num; q++) lims[q + 1] += lims[q];
+    BSW_TRY(bsw_buffer_reserve(&out->ids, (size_t)lims[num] * sizeof(int64_t) + 1, err));
+    return bsw_buffer_reserve(&out->values, (size_t)lims[num] * sizeof(float) + 1, err);
+}
+
+// Takes out the room that answers did not need.
+static void close_gaps(struct bsw_range_answers *out, size_t num, const uint64_t *counts)
+{
+    uint64_t *lims = (uint64_t *)(void *)out->lims.data, at = 0;
+    int64_t *ids = (int64_t *)(void *)out->ids.data;
+    float *values = (float *)(void *)out->values.data;
+    for (size_t q = 0; q < num; q++) {
+        memmove(ids + at, ids + lims[q], (size_t)counts[q] * sizeof *ids);
+        memmove(values + at, values + lims[q], (size_t)counts[q] * sizeof *values);
+        lims[q] = at;
+        at += counts[q];
+    }
+    lims[num] = at;
+}
+
+static enum bsw_status fail_many(uint64_t query, uint64_t most, struct bsw_error *err)
+{
+    return bsw_fail(err, BSW_ERROR_TOO_LARGE,
+                    "query %llu has more than %llu candidates within: give another --within, or a "
+                    "larger --max-candidates",
+                    (unsigned long long)query, (unsigned long long)most);
+}
+
+enum bsw_status bsw_merge_range(struct bsw_batch_merge *merge, const struct bsw_buffer *payloads,
+                                size_t num_queries, const struct bsw_value_terms *terms,
+                                uint64_t most, uint64_t first_query, struct bsw_range_answers *out,
+                                struct bsw_error *err)
+{
+    struct bsw_first_failure failure = {0};
+    BSW_TRY(find_parts(merge, payloads, num_queries, PAYLOAD_SURVIVORS, err));
+    size_t items = most_items(merge);
+    BSW_TRY(reserve_scratch(merge, survivor_scratch(items), err));
+    BSW_TRY(reserve_answers(merge, out, err));
+    BSW_TRY(bsw_buffer_reserve(&merge->counts, num_queries * sizeof(uint64_t), err));
+    uint64_t *counts = (uint64_t *)(void *)merge->counts.data;
+    const uint64_t *lims = (const uint64_t *)(const void *)out->lims.data;
+    for (size_t q = 0; q < num_queries; q++) merge->num_survivors += count_items(merge, q);
+#pragma omp parallel for schedule(dynamic, 16) num_threads(merge->settings.num_threads)
+    for (size_t q = 0; q < num_queries; q++) {
+        size_t at = place_of(merge, q), candidates;
+        struct bsw_error error;
+        counts[at] =
+            answer_range(merge, q, terms[q], thread_scratch(merge, survivor_scratch(items)), items,
+                         (int64_t *)(void *)out->ids.data + lims[at],
+                         (float *)(void *)out->values.data + lims[at], &candidates);
+        if (candidates > most)
+            bsw_first_failure_note(&failure, at, fail_many(first_query + at, most, &error), &error);
+    }
+    BSW_TRY(bsw_first_failure_report(&failure, err));
+    close_gaps(out, num_queries, counts);
     return BSW_OK;
 }

@@ -20,6 +20,14 @@ struct bsw_part {
 
 struct bsw_value_terms; // shard/codecs/codec.h
 
+// Answers of a range search of a batch; {0} is empty, the owner deinits.
+struct bsw_range_answers {
+    struct bsw_buffer lims; // uint64_t [num_queries + 1]: query q has places [lims[q], lims[q + 1])
+    struct bsw_buffer ids;  // int64_t
+    struct bsw_buffer values; // float
+};
+void bsw_range_answers_deinit(struct bsw_range_answers *answers);
+
 struct bsw_batch_merge {
     const struct bsw_manifest *manifest;
     struct bsw_search_settings settings;
@@ -28,10 +36,12 @@ struct bsw_batch_merge {
     size_t num_queries;
     struct bsw_buffer parts; // struct bsw_part [num_queries][num_shards]
     struct bsw_buffer scratch;
+    struct bsw_buffer counts; // of a range search: rows within, a query
     uint64_t first_query_row; // with exclude_self: row id of the batch's first query
     const uint32_t *order;    // of the batch's queries: which each is of its answers; NULL: as told
     uint64_t num_survivors;   // of all queries so far: traffic, for the closing table
     uint64_t num_empty;       // places of answers so far without a row
+    float within;             // of a range search: what values are compared with
     const int64_t *row_ids; // [rows of the index]: what answers have for rows; NULL: their numbers
 };
 
@@ -62,5 +72,18 @@ enum bsw_status bsw_merge_survivors(struct bsw_batch_merge *merge,
                                     const struct bsw_buffer *payloads, size_t num_queries,
                                     const struct bsw_value_terms *terms, int64_t *ids,
                                     float *values, struct bsw_error *err);
+
+// For a range search: the cuts of queries with these terms, one after the other, which every row
+// has passed whose estimate is within `reach`. By bisection of bsw_value_of_score, so that a value
+// without refinement is compared as it is written.
+void bsw_range_cuts(const struct bsw_batch_merge *merge, const struct bsw_value_terms *terms,
+                    size_t num_queries, float reach, struct bsw_cut *cuts);
+
+// Survivors of all shards to the answer of a range search: all whose value is within merge->within,
+// in the order of answers. A query with more than `most` candidates is BSW_ERROR_TOO_LARGE.
+enum bsw_status bsw_merge_range(struct bsw_batch_merge *merge, const struct bsw_buffer *payloads,
+                                size_t num_queries, const struct bsw_value_terms *terms,
+                                uint64_t most, uint64_t first_query, struct bsw_range_answers *out,
+                                struct bsw_error *err);
 
 #endif

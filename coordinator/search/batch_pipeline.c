@@ -18,18 +18,35 @@ static void pack(struct bsw_batch_pipeline *pipeline, int num_threads)
     step->times = (struct bsw_search_times){.encode = bsw_clock_seconds() - started};
 }
 
+static int is_range(const struct bsw_batch_pipeline *pipeline)
+{
+    return pipeline->search->service->settings.is_range;
+}
+
+static enum bsw_status put(const struct bsw_batch_pipeline *pipeline,
+                           const struct bsw_search_batch *batch, struct bsw_error *err)
+{
+    const struct bsw_pipeline_options *o = &pipeline->options;
+    const struct bsw_range_answers *range = &pipeline->range;
+    if (!is_range(pipeline))
+        return o->put(o->context, batch->first, batch->count, pipeline->ids, pipeline->values, err);
+    return o->put_range(o->context, batch->first, batch->count,
+                        (const uint64_t *)(const void *)range->lims.data,
+                        (const int64_t *)(const void *)range->ids.data,
+                        (const float *)(const void *)range->values.data, err);
+}
+
 static void finish(struct bsw_batch_pipeline *pipeline, int num_threads)
 {
     struct bsw_pipeline_step *step = &pipeline->finish;
     double started = bsw_clock_seconds();
-    step->status = bsw_batch_search_finish(pipeline->search, step->batch, num_threads,
-                                           pipeline->ids, pipeline->values, &step->error);
+    step->status = is_range(pipeline)
+                       ? bsw_batch_search_finish_range(pipeline->search, step->batch, num_threads,
+                                                       &pipeline->range, &step->error)
+                       : bsw_batch_search_finish(pipeline->search, step->batch, num_threads,
+                                                 pipeline->ids, pipeline->values, &step->error);
     double finished = bsw_clock_seconds();
-    if (step->status == BSW_OK) {
-        step->status =
-            pipeline->options.put(pipeline->options.context, step->batch->first, step->batch->count,
-                                  pipeline->ids, pipeline->values, &step->error);
-    }
+    if (step->status == BSW_OK) step->status = put(pipeline, step->batch, &step->error);
     step->times = (struct bsw_search_times){.finish = finished - started,
                                             .write = bsw_clock_seconds() - finished};
 }
@@ -190,6 +207,7 @@ void bsw_batch_pipeline_deinit(struct bsw_batch_pipeline *pipeline)
     for (int i = 0; i < 2; i++) bsw_search_batch_deinit(pipeline->search, &pipeline->batches[i]);
     bsw_free(&pipeline->ids);
     bsw_free(&pipeline->values);
+    bsw_range_answers_deinit(&pipeline->range);
     pipeline->search = NULL;
 }
 

@@ -28,12 +28,14 @@ struct bsw_search_parts {
     uint64_t num_done; // queries that are in none of them
 };
 
+// One tenant: the search.
 struct bsw_pipeline_options {
     size_t batch;                             // queries, >= 1
     int num_threads;                          // of a step that runs alone
     int is_overlapped;                        // a background thread
     const struct bsw_thread_pinning *pinning; // which that thread leaves
-    bsw_answers_fn put; // batches come in order, possibly from the background thread
+    bsw_answers_fn put;             // batches come in order, possibly from the background thread
+    bsw_range_answers_fn put_range; // of a range search in its place
     void *context;
     struct bsw_search_parts parts; // borrowed
 };
@@ -57,6 +59,7 @@ struct bsw_batch_pipeline {
     struct bsw_search_batch batches[2]; // the one that is scanned, and the one before and after
     int64_t *ids;                       // [batch][k]
     float *values;
+    struct bsw_range_answers range;        // of a range search
     struct bsw_pipeline_step finish, pack; // in this order, if both are queued
     pthread_t thread;
     pthread_mutex_t lock; // of states and is_ending

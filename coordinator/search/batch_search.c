@@ -8,6 +8,7 @@
 #include "common/job/stop_signal.h"
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
+#include "coordinator/search/batch_masks.h"
 
 static const char *const names[BSW_NUM_EXCHANGES] = {"a batch", "candidates", "cuts", "survivors"};
 
@@ -65,6 +66,7 @@ void bsw_search_batch_deinit(const struct bsw_batch_search *search, struct bsw_s
     bsw_buffer_deinit(&batch->values);
     bsw_buffer_deinit(&batch->masks);
     bsw_buffer_deinit(&batch->order);
+    bsw_buffer_deinit(&batch->range);
     free_payloads(search, &batch->payloads);
 }
 
@@ -246,11 +248,14 @@ static enum bsw_status find_limits(struct bsw_batch_search *search, struct bsw_b
     return BSW_OK;
 }
 
-static enum bsw_status refine(struct bsw_batch_search *search, struct bsw_error *err)
+// status: of what came before and was not agreed on.
+static enum bsw_status refine(struct bsw_batch_search *search, enum bsw_status status,
+                              struct bsw_error *err)
 {
     double since = bsw_clock_seconds();
     const struct bsw_cut *cuts = (const struct bsw_cut *)(void *)search->cuts.data;
-    enum bsw_status status = bsw_shard_service_refine(search->service, cuts, &search->own, err);
+    if (status == BSW_OK)
+        status = bsw_shard_service_refine(search->service, cuts, &search->own, err);
     if (status == BSW_OK) status = bsw_mapped_files_check(err); // read to the end, or as zeros
     status = gather(search, BSW_EXCHANGE_SURVIVORS, status, err);
     search->times.refine += lap(&since);
@@ -296,10 +301,43 @@ static void begin(struct bsw_batch_search *search, struct bsw_batch_work *work)
 // The scan of what begin has begun, or of what it could not begin.
 static void end_scan(struct bsw_batch_search *search, struct bsw_batch_work *work)
 {
-    if (work->status != BSW_OK || search->service->settings.is_histogram) return;
+    const struct bsw_search_settings *settings = &search->service->settings;
+    if (work->status != BSW_OK || settings->is_histogram || settings->is_range) return;
     const struct bsw_scan_round round = bsw_last_round(&search->service->settings, NULL);
     bsw_shard_service_return(search->service, &work->queries);
     scan(search, work, &round);
+}
+
+// The cuts of a range search, which rank 0 has made, to all.
+static enum bsw_status spread_range(struct bsw_batch_search *search,
+                                    const struct bsw_batch_work *work, struct bsw_error *err)
+{
+    size_t num_queries = work->queries.num_queries, bytes = num_queries * sizeof(struct bsw_cut);
+    enum bsw_status status = BSW_OK;
+    BSW_TRY(agree(search, BSW_OK, err));
+    if (search->transport->rank == 0) status = make_cuts_room(search, num_queries, err);
+    if (search->transport->rank == 0 && status == BSW_OK)
+        memcpy(search->cuts.data, work->range->data, bytes);
+    return spread(search, BSW_EXCHANGE_CUTS, &search->cuts, bytes, status, err);
+}
+
+// All rows that pass the cuts. What of them is a candidate needs no other rank.
+static enum bsw_status run_range(struct bsw_batch_search *search, struct bsw_batch_work *work,
+                                 struct bsw_error *err)
+{
+    size_t num_queries = work->queries.num_queries;
+    BSW_TRY(spread_range(search, work, err));
+    const struct bsw_cut *cuts = (const struct bsw_cut *)(void *)search->cuts.data;
+    work->status =
+        bsw_buffer_reserve(&search->limits, num_queries * sizeof(uint32_t), &work->error);
+    uint32_t *limits = (uint32_t *)(void *)search->limits.data;
+    for (size_t q = 0; q < num_queries && work->status == BSW_OK; q++) limits[q] = cuts[q].score;
+    const struct bsw_scan_round round = bsw_range_round(&search->service->settings, limits);
+    if (work->status == BSW_OK) scan(search, work, &round);
+    if (work->status != BSW_OK && err) *err = work->error;
+    BSW_TRY(refine(search, work->status, err));
+    if (work->queries.is_check_due) note_check(&search->checks, 1);
+    return BSW_OK;
 }
 
 static enum bsw_status run_phases(struct bsw_batch_search *search, struct bsw_batch_work *work,
@@ -310,6 +348,7 @@ static enum bsw_status run_phases(struct bsw_batch_search *search, struct bsw_ba
         return agree(search, work->status, err);
     }
     bsw_shard_service_return(search->service, &work->queries);
+    if (search->service->settings.is_range) return run_range(search, work, err);
     int is_histogram = search->service->settings.is_histogram;
     if (is_histogram) BSW_TRY(find_limits(search, work, err));
     const struct bsw_scan_round last =
@@ -317,7 +356,7 @@ static enum bsw_status run_phases(struct bsw_batch_search *search, struct bsw_ba
                        is_histogram ? (const uint32_t *)(void *)search->limits.data : NULL);
     BSW_TRY(find_cuts(search, work, &last, err));
     if (work->queries.is_check_due) note_check(&search->checks, 1);
-    return refine(search, err);
+    return refine(search, BSW_OK, err);
 }
 
 static enum bsw_status complete(struct bsw_batch_search *search, struct bsw_batch_work *work,
@@ -328,24 +367,18 @@ static enum bsw_status complete(struct bsw_batch_search *search, struct bsw_batc
     return status;
 }
 
-static enum bsw_filter_kind filter_kind(const struct bsw_batch_search *search)
+static const struct bsw_value_terms *terms_of(const struct bsw_search_batch *batch)
 {
-    return search->filter ? search->filter->kind : BSW_FILTER_NONE;
+    return (const struct bsw_value_terms *)(const void *)batch->values.data;
 }
 
-// Masks of its queries, and the order that puts the same together.
-static enum bsw_status pack_masks(struct bsw_batch_search *search, struct bsw_search_batch *batch,
+// Cuts of a range search; by what answers are made with, which another thread may use meanwhile.
+static enum bsw_status pack_range(struct bsw_batch_search *search, struct bsw_search_batch *batch,
                                   struct bsw_error *err)
 {
-    batch->order.bytes = 0;
-    search->queries->order = NULL;
-    if (filter_kind(search) != BSW_FILTER_EACH) return BSW_OK;
-    BSW_TRY(bsw_buffer_reserve(&batch->order, batch->count * sizeof(uint32_t), err));
-    uint32_t *order = (uint32_t *)(void *)batch->order.data;
-    BSW_TRY(bsw_batch_filter_pack(search->filter, batch->first, batch->count, order, &batch->masks,
-                                  err));
-    batch->order.bytes = batch->count * sizeof(uint32_t);
-    search->queries->order = order;
+    BSW_TRY(bsw_buffer_reserve(&batch->range, batch->count * sizeof(struct bsw_cut), err));
+    bsw_range_cuts(&search->finish, terms_of(batch), batch->count, search->reach,
+                   (struct bsw_cut *)(void *)batch->range.data);
     return BSW_OK;
 }
 
@@ -359,12 +392,12 @@ enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t 
     queries->num_threads = num_threads;
     queries->is_followed = batch->is_followed;
     queries->is_check_due = take_check(&search->checks);
-    BSW_TRY(pack_masks(search, batch, err));
+    BSW_TRY(bsw_batch_masks_pack(search, batch, err));
     BSW_TRY(bsw_query_source_pack(queries, first, count, &batch->message, err));
     struct bsw_buffer swap = batch->values; // the source's next batch must not overwrite them
     batch->values = queries->values;
     queries->values = swap;
-    return BSW_OK;
+    return search->service->settings.is_range ? pack_range(search, batch, err) : BSW_OK;
 }
 
 // With a link the header goes to all ranks over the transport, the rest over the link, once all
@@ -381,33 +414,6 @@ static enum bsw_status spread_linked(struct bsw_batch_search *search, enum bsw_s
     BSW_TRY(bsw_batch_link_spread(link, payload, bytes, err));
     bsw_query_place_on_device(search->manifest, link->queries[link->turn ^ 1].data, queries);
     return BSW_OK;
-}
-
-static enum bsw_status spread_masks(struct bsw_batch_search *search, struct bsw_buffer *masks,
-                                    struct bsw_batch_work *work, struct bsw_error *err)
-{
-    const struct bsw_message message = {
-        .kind = BSW_MESSAGE_FILTER, .batch = search->num_batches, .name = "masks of rows"};
-    enum bsw_filter_kind kind = filter_kind(search);
-    work->queries.filter = kind == BSW_FILTER_ONE    ? &search->filter->one
-                           : kind == BSW_FILTER_EACH ? &work->filter
-                                                     : NULL;
-    if (kind != BSW_FILTER_EACH) return BSW_OK;
-    BSW_TRY(bsw_transport_broadcast(search->transport, &message, masks, err));
-    search->exchanges[BSW_EXCHANGE_QUERIES].bytes += spread_bytes(search, masks->bytes);
-    return bsw_batch_filter_parse(search->filter, masks, work->queries.num_queries, &work->filter,
-                                  err);
-}
-
-// Masks of a batch to all ranks; work->queries, or its status, are set.
-static void take_masks(struct bsw_batch_search *search, struct bsw_buffer *masks,
-                       struct bsw_batch_work *work)
-{
-    struct bsw_error err;
-    enum bsw_status status = spread_masks(search, masks, work, &err);
-    if (status == BSW_OK || work->status != BSW_OK) return;
-    work->status = status;
-    work->error = err;
 }
 
 // To all ranks, of a message that rank 0 has whole; `queries` points into it.
@@ -433,6 +439,7 @@ static enum bsw_status send_batch(struct bsw_batch_search *search, struct bsw_se
 {
     double since = bsw_clock_seconds();
     struct bsw_batch_work *work = &batch->work;
+    work->range = &batch->range;
     search->others_know = 1; // a broadcast that fails leaves nothing to tell them
     work->status = spread_batch(search, &batch->message, &work->queries, &work->error);
     double seconds = lap(&since);
@@ -443,7 +450,7 @@ static enum bsw_status send_batch(struct bsw_batch_search *search, struct bsw_se
         if (err) *err = work->error;
         return work->status;
     }
-    take_masks(search, &batch->masks, work);
+    bsw_batch_masks_spread(search, &batch->masks, work);
     search->others_know = 0;
     begin(search, work);
     return BSW_OK;
@@ -485,17 +492,31 @@ enum bsw_status bsw_batch_search_pause(struct bsw_batch_search *search, struct b
     return BSW_OK;
 }
 
-enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
-                                        const struct bsw_search_batch *batch, int num_threads,
-                                        int64_t *ids, float *values, struct bsw_error *err)
+static void prepare_finish(struct bsw_batch_search *search, const struct bsw_search_batch *batch,
+                           int num_threads)
 {
     search->finish.settings.num_threads = num_threads;
     search->finish.order =
         batch->order.bytes > 0 ? (const uint32_t *)(const void *)batch->order.data : NULL;
     search->finish.first_query_row = bsw_vectors_first_row(search->queries->vectors) + batch->first;
-    return bsw_merge_survivors(&search->finish, batch->payloads, batch->count,
-                               (const struct bsw_value_terms *)(const void *)batch->values.data,
-                               ids, values, err);
+}
+
+enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
+                                        const struct bsw_search_batch *batch, int num_threads,
+                                        int64_t *ids, float *values, struct bsw_error *err)
+{
+    prepare_finish(search, batch, num_threads);
+    return bsw_merge_survivors(&search->finish, batch->payloads, batch->count, terms_of(batch), ids,
+                               values, err);
+}
+
+enum bsw_status bsw_batch_search_finish_range(struct bsw_batch_search *search,
+                                              const struct bsw_search_batch *batch, int num_threads,
+                                              struct bsw_range_answers *out, struct bsw_error *err)
+{
+    prepare_finish(search, batch, num_threads);
+    return bsw_merge_range(&search->finish, batch->payloads, batch->count, terms_of(batch),
+                           search->most_within, batch->first, out, err);
 }
 
 enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_status status,
@@ -546,7 +567,7 @@ static enum bsw_status receive_batch(struct bsw_batch_search *search, unsigned t
                                      struct bsw_error *err)
 {
     BSW_TRY(receive_message(search, &search->messages[turn], work, is_last, err));
-    if (!*is_last && !is_pause(work)) take_masks(search, &search->masks[turn], work);
+    if (!*is_last && !is_pause(work)) bsw_batch_masks_spread(search, &search->masks[turn], work);
     return BSW_OK;
 }
 

@@ -38,7 +38,8 @@ struct bsw_search_times {
     double overlapped; // the part of encode, finish and write that ran beside the other phases
 };
 
-// What travels for a batch, in this order; with histogram selection candidates and cuts twice.
+// What travels for a batch, in this order; with histogram selection candidates and cuts twice, of a
+// range search cuts, which rank 0 makes, and survivors alone.
 enum bsw_exchange {
     BSW_EXCHANGE_QUERIES,
     BSW_EXCHANGE_CANDIDATES,
@@ -60,8 +61,9 @@ struct bsw_batch_work {
     struct bsw_query_batch queries;
     enum bsw_status status; // so far
     struct bsw_error error;
-    int is_scanned;               // or that has failed
-    struct bsw_row_filter filter; // of its queries, where each has a mask
+    int is_scanned;                 // or that has failed
+    struct bsw_row_filter filter;   // of its queries, where each has a mask
+    const struct bsw_buffer *range; // rank 0, of a range search: its cuts
 };
 
 // A batch on its way through rank 0; {0} then init. Its buffers are used again for later batches.
@@ -73,6 +75,7 @@ struct bsw_search_batch {
     struct bsw_buffer values;    // struct bsw_value_terms [count]
     struct bsw_buffer masks;     // with masks a query: their message
     struct bsw_buffer order;     // uint32_t [count], likewise; .bytes 0: queries are as they are
+    struct bsw_buffer range;     // of a range search: struct bsw_cut [count]
     struct bsw_buffer *payloads; // [num_ranks]: survivors
     struct bsw_batch_work work;
 };
@@ -109,8 +112,10 @@ struct bsw_batch_search {
     enum bsw_status (*settle)(void *context, struct bsw_error *err);
     void *settle_context;
     struct bsw_check_schedule checks; // rank 0; to be set after init
-    uint64_t num_batches;             // sent or received, with pauses
-    int others_know;                  // of the error that ended the search
+    float reach;          // rank 0, of a range search: estimates within it are candidates
+    uint64_t most_within; // likewise: candidates of a query
+    uint64_t num_batches; // sent or received, with pauses
+    int others_know;      // of the error that ended the search
     struct bsw_search_times times;
     struct bsw_exchange_cost exchanges[BSW_NUM_EXCHANGES];
 };
@@ -145,6 +150,10 @@ enum bsw_status bsw_batch_search_pause(struct bsw_batch_search *search, struct b
 enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
                                         const struct bsw_search_batch *batch, int num_threads,
                                         int64_t *ids, float *values, struct bsw_error *err);
+// The same of a range search.
+enum bsw_status bsw_batch_search_finish_range(struct bsw_batch_search *search,
+                                              const struct bsw_search_batch *batch, int num_threads,
+                                              struct bsw_range_answers *out, struct bsw_error *err);
 // Rank 0: tells the others that there is no more (status ok), or why not.
 enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_status status,
                                      struct bsw_error *err);

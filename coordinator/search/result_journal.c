@@ -237,21 +237,28 @@ static void add_fields(const struct bsw_search *search, struct bsw_journal_field
     bsw_journal_field_digest(fields, "index", search->manifest.build_digest);
     bsw_journal_field_count(fields, "number of queries", search->queries.num_queries);
     bsw_journal_field_digest(fields, "queries", search->queries.digest);
-    if (search->allowed.is_given) bsw_journal_field_digest(fields, "allow", search->allowed.digest);
+    bsw_allowed_rows_identify(&search->allowed, fields);
     bsw_search_settings_identify(search, fields);
+}
+
+enum bsw_status bsw_result_files_check(const struct bsw_search *search, const char *path,
+                                       struct bsw_error *err)
+{
+    const struct bsw_command_files files = {
+        .inputs = {search->run.queries, search->options.allow, search->options.query_tags},
+        .outputs = {path},
+        .is_result = 1,
+        .index = search->options.index,
+        .manifest = &search->manifest,
+        .is_of_index = bsw_index_folder_makes};
+    return bsw_command_files_check(&files, err);
 }
 
 static enum bsw_status open_result(struct bsw_result_sink *sink, const struct bsw_search *search,
                                    struct bsw_error *err)
 {
     const struct bsw_manifest *manifest = &search->manifest;
-    const struct bsw_command_files files = {.inputs = {search->run.queries, search->options.allow},
-                                            .outputs = {sink->path},
-                                            .is_result = 1,
-                                            .index = search->options.index,
-                                            .manifest = manifest,
-                                            .is_of_index = bsw_index_folder_makes};
-    BSW_TRY(bsw_command_files_check(&files, err));
+    BSW_TRY(bsw_result_files_check(search, sink->path, err));
     struct bsw_journal_fields fields = {0};
     add_fields(search, &fields);
     const struct bsw_result_journal_options options = {
@@ -291,26 +298,30 @@ static void note_progress(void *context, uint64_t done, uint64_t total)
     bsw_run_status_count(done, total);
 }
 
+struct bsw_sidecar bsw_result_facts(const struct bsw_search *search)
+{
+    const struct bsw_manifest *manifest = &search->manifest;
+    return (struct bsw_sidecar){.metric = bsw_metric_name(manifest->metric),
+                                .refine = bsw_search_refine_name(search),
+                                .codec = bsw_codec_name(manifest->codec),
+                                .k = search->settings.k,
+                                .candidates = bsw_search_num_candidates(search),
+                                .rows = manifest->num_rows,
+                                .first_row = manifest->first_row,
+                                .dims = bsw_manifest_row_dims(manifest),
+                                .bits = manifest->bits,
+                                .settings = bsw_search_settings_told(search, BSW_IN_SIDECAR),
+                                .has_ids = bsw_manifest_has_ids(manifest),
+                                .is_self_excluded = search->options.request.exclude_self,
+                                .queries_digest = search->queries.numbers_digest,
+                                .allow = bsw_allowed_facts_of(&search->allowed),
+                                .first_query = bsw_vectors_first_row(search->queries.vectors)};
+}
+
 static enum bsw_status finish(void *context, const struct bsw_search *search, struct bsw_error *err)
 {
     struct bsw_result_sink *sink = context;
-    const struct bsw_manifest *manifest = &search->manifest;
-    const struct bsw_sidecar facts = {.metric = bsw_metric_name(manifest->metric),
-                                      .refine = bsw_search_refine_name(search),
-                                      .codec = bsw_codec_name(manifest->codec),
-                                      .k = search->settings.k,
-                                      .candidates = bsw_search_num_candidates(search),
-                                      .rows = manifest->num_rows,
-                                      .first_row = manifest->first_row,
-                                      .dims = bsw_manifest_row_dims(manifest),
-                                      .bits = manifest->bits,
-                                      .settings = bsw_search_settings_told(search, BSW_IN_SIDECAR),
-                                      .has_ids = bsw_manifest_has_ids(manifest),
-                                      .is_self_excluded = search->options.request.exclude_self,
-                                      .queries_digest = search->queries.numbers_digest,
-                                      .allow = bsw_allowed_facts_of(&search->allowed),
-                                      .first_query =
-                                          bsw_vectors_first_row(search->queries.vectors)};
+    const struct bsw_sidecar facts = bsw_result_facts(search);
     enum bsw_status status = bsw_result_journal_finish(&sink->result, &facts, err);
     json_decref(facts.settings);
     return status;

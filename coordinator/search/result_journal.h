@@ -65,4 +65,12 @@ struct bsw_search_sink bsw_result_sink(struct bsw_result_sink *sink);
 // finished goes.
 void bsw_result_sink_close(struct bsw_result_sink *sink, enum bsw_status status);
 
+// ---- what range_sink.h has, too -----------------------------------------------------------------
+
+// Rank 0: whether a result may be written there, beside what is read.
+enum bsw_status bsw_result_files_check(const struct bsw_search *search, const char *path,
+                                       struct bsw_error *err);
+// What is told of a result; settings are a new reference.
+struct bsw_sidecar bsw_result_facts(const struct bsw_search *search);
+
 #endif

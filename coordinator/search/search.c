@@ -14,6 +14,7 @@
 #include "coordinator/job/index_generation.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/search/merge_choice.h"
+#include "coordinator/search/search_answers.h"
 #include "shard/codecs/codec.h"
 
 // ---- open ----
@@ -37,6 +38,10 @@ static enum bsw_status complete(struct bsw_search_options *options, struct bsw_e
 {
     struct bsw_search_request *request = &options->request;
     if (options->check_seconds == BSW_CHECK_NEVER) options->is_unchecked = 1;
+    if (options->within) {
+        request->is_range = 1;
+        BSW_TRY(bsw_number_parse("--within", options->within, &request->within, err));
+    }
     if (!options->extra_distance) return BSW_OK;
     if (request->select == BSW_SELECT_QUEUE) {
         return bsw_fail(err, BSW_ERROR_USAGE,
@@ -55,6 +60,7 @@ static enum bsw_status prepare(struct bsw_search *search, struct bsw_error *err)
                               search->transport->num_ranks, &search->settings, err));
     search->settings.is_checked = !o->is_unchecked;
     search->settings.graphs = o->graphs;
+    search->settings.has_masks = o->allow || o->query_tags || o->has_masks;
     if (search->transport->rank != 0) return BSW_OK;
     return bsw_codec_index_model_open(o->index, &search->manifest, search->settings.level,
                                       &search->model, err);
@@ -83,6 +89,7 @@ enum bsw_status bsw_search_open(struct bsw_search *search, struct bsw_transport 
 static const char *what_needs_cpu(const struct bsw_search *search)
 {
     const struct bsw_selection_settings *selection = &search->settings.selection;
+    if (search->settings.is_range) return "--within";
     if (selection->is_on && strcmp(selection->finder->name, "brute") != 0)
         return "--entries-by other than brute";
     if (selection->is_on && selection->radii == BSW_RADII_NEAREST) return "--radii nearest";
@@ -311,30 +318,13 @@ static enum bsw_status gather_ranks(struct bsw_search *search, struct bsw_error 
 
 // ---- run ----
 
-static enum bsw_status put_answers(void *context, uint64_t first, size_t count, const int64_t *ids,
-                                   const float *values, struct bsw_error *err)
-{
-    struct bsw_search *search = context;
-    const struct bsw_search_run *run = &search->run;
-    if (search->pass + 1 == run->warmup + run->repeat)
-        BSW_TRY(
-            run->sink->answers.take(run->sink->answers.context, first, count, ids, values, err));
-    if (search->pass >= run->warmup + run->repeat) return BSW_OK; // for its time alone
-    search->num_answered += count;
-    if (run->sink->note_progress)
-        run->sink->note_progress(run->sink->context, search->num_answered, search->num_asked);
-    if (search->options.progress)
-        bsw_progress_update(search->options.progress, search->num_answered);
-    return BSW_OK;
-}
-
 // Whether devices scan while the batch before is merged and refined: where lists stay there and
 // limits need no other rank. Queues are looked at by the host as they fill.
 static int scans_beside(const struct bsw_search *search)
 {
     const struct bsw_search_settings *settings = &search->settings;
     return settings->merge_place != BSW_MERGE_ON_HOST && !settings->is_histogram &&
-           settings->queue.length == 0;
+           !settings->is_range && settings->queue.length == 0;
 }
 
 static int is_overlapped(const struct bsw_search *search)
@@ -356,7 +346,8 @@ static enum bsw_status open_pipeline(struct bsw_search *search, struct bsw_error
                                                  .num_threads = search->settings.num_threads,
                                                  .is_overlapped = is_overlapped(search),
                                                  .pinning = pinning ? pinning : &not_pinned,
-                                                 .put = put_answers,
+                                                 .put = bsw_search_put,
+                                                 .put_range = bsw_search_put_range,
                                                  .context = search,
                                                  .parts = search->parts};
     return bsw_batch_pipeline_init(&search->pipeline, &search->batches, &options, err);
@@ -367,7 +358,15 @@ static enum bsw_status open_allowed(struct bsw_search *search, struct bsw_error 
     const struct bsw_allowed_memory *memory = &search->run.allow;
     const struct bsw_allowed_base base = {search->manifest.first_row, search->manifest.num_rows,
                                           search->queries.num_queries};
-    if (!search->options.allow && !memory->masks && !memory->ids) return BSW_OK;
+    const char *tags = search->run.query_tags ? search->run.query_tags : search->options.query_tags;
+    int is_given = search->options.allow || memory->masks || memory->ids;
+    if (tags && is_given)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--query-tags and --allow: give one of them");
+    if (tags && !search->row_tags.first)
+        BSW_TRY(bsw_row_tags_read(&search->manifest, name_of(search), &search->row_tags, err));
+    if (tags)
+        return bsw_allowed_rows_open_tags(tags, &search->row_tags, &base, &search->allowed, err);
+    if (!is_given) return BSW_OK;
     return bsw_allowed_rows_open(search->options.allow, memory, &base, &search->allowed, err);
 }
 
@@ -407,7 +406,7 @@ static void forget_run(struct bsw_search *search)
     bsw_free(&search->ranks);
     search->queries = (struct bsw_query_source){0};
     search->parts = (struct bsw_search_parts){0};
-    search->num_asked = 0;
+    search->num_asked = search->num_within = 0;
     if (search->is_loaded) forget_rank(search);
 }
 
@@ -429,6 +428,7 @@ static enum bsw_status begin(struct bsw_search *search, const struct bsw_search_
     search->batches.others_know = 0;
     search->batches.checks.note = transport->rank == 0 ? run->sink->note_check : NULL;
     search->batches.checks.context = run->sink->context;
+    bsw_search_range_begin(search);
     if (transport->rank == 0) status = open_pipeline(search, err);
     search->cpu_started = bsw_process_seconds();
     return bsw_transport_agree(transport, status, err);
@@ -516,6 +516,7 @@ void bsw_search_close(struct bsw_search *search)
     bsw_device_close(&search->device.device);
     bsw_codec_model_close(&search->model);
     bsw_free(&search->row_ids);
+    bsw_number_sets_deinit(&search->row_tags);
     if (search->options.index) bsw_manifest_deinit(&search->manifest);
     *search = (struct bsw_search){0};
 }

@@ -34,8 +34,11 @@ enum bsw_search_overlap { BSW_OVERLAP_AUTO, BSW_OVERLAP_ON, BSW_OVERLAP_OFF };
 struct bsw_search_options {
     struct bsw_search_request request;
     const char *extra_distance; // --extra-distance, which implies histogram selection; or NULL
+    const char *within;         // --within, a range in place of the best k; or NULL
     const char *index;          // folder
+    const char *query_tags;     // file of tags that rows must have, in place of it; NULL: none
     const char *allow;          // file of rows that queries may find (allowed_rows.h); NULL: all
+    int has_masks;              // runs bring some in memory
     // With index NULL: shards are coded from the source that it names; its own arrays are borrowed.
     const struct bsw_manifest *manifest;
     struct bsw_device_choice device;
@@ -88,6 +91,7 @@ struct bsw_search_run {
     // out.
     int is_followed;
     struct bsw_allowed_memory allow; // in place of a file of rows that queries may find
+    const char *query_tags;          // likewise, of tags
     const struct bsw_search_sink *sink;
 };
 
@@ -131,12 +135,14 @@ struct bsw_search {
     // The last run.
     struct bsw_search_run run;
     struct bsw_query_source queries;
-    struct bsw_text_model text; // the index's, for queries of text; rank 0
+    struct bsw_text_model text;      // the index's, for queries of text; rank 0
+    struct bsw_number_sets row_tags; // rank 0: of the index, once they are asked for
     struct bsw_allowed_rows allowed;
     struct bsw_batch_filter filter;
     struct bsw_search_parts parts;
     struct bsw_batch_pipeline pipeline;
     uint64_t num_asked, num_answered; // queries of all passes
+    uint64_t num_within;              // rows of all answers of a range search
     uint64_t pass;                    // from 0 on; after the run how many there were
     double *seconds;                  // [timed passes]
     double passes_seconds;            // all passes, as rank 0 has it

@@ -129,10 +129,20 @@ static const struct setting list[] = {
                 "histogram: all within D_K + E, or X percent of what distances run over; implies "
                 "--select histogram"),
      IS(settings.extra_distance), TOLD(JOURNAL | REPORT), TOLD_IF(SIDECAR, settings.is_histogram)},
-    {OPTION("max-candidates", request.max_candidates, .value_name = "N",
-            .default_text = BSW_SEARCH_MAX_CANDIDATES_TEXT, .min = 1, .max = 1e8,
-            .help = "histogram: at most so many a query"),
-     IS(options.request.max_candidates), TOLD_IF(SIDECAR, settings.is_histogram)},
+    {OPTION("within", within, .value_name = "D",
+            .help = "all rows within a value in place of the best k: l2 a squared distance of at "
+                    "most D, ip and cosine a similarity of at least D"),
+     IS(options.request.within), TOLD_IF(SIDECAR | REPORT, settings.is_range)},
+    {OPTION("margin", request.margin, .value_name = "M", .default_text = BSW_SEARCH_MARGIN_TEXT,
+            .max = 1000,
+            .help = "within: exact values are computed of rows whose estimate by code is within D "
+                    "and M times its size"),
+     IN_LIBRARY(margin), IS(options.request.margin), TOLD_IF(SIDECAR | REPORT, settings.is_range)},
+    {OPTION("max-candidates", request.max_candidates, .value_name = "N", .min = 1, .max = 1e8,
+            .help = "at most so many a query: histogram takes the best [100K], within refuses more "
+                    "[10K]"),
+     IN_LIBRARY(max_candidates), IS(settings.most_candidates),
+     TOLD_IF(SIDECAR, settings.most_candidates)},
     {OPTION("histogram-k", request.histogram_k, .value_name = "K", .min = 1,
             .max = BSW_SEARCH_MAX_K, .help = "histogram: rows that D_K reaches, at most --k [--k]"),
      IS(settings.histogram_k), TOLD(JOURNAL)},
@@ -185,6 +195,8 @@ static const struct setting list[] = {
     {OPTION("allow", allow, .value_name = "FILE",
             .help = "find these rows alone: .npy of bools [rows] or [queries, rows], or ids: "
                     ".npy .u32bin .ivecs")},
+    {OPTION("query-tags", query_tags, .value_name = "FILE.spmat",
+            .help = "find rows that have all tags of their query, of an index with tags")},
     {FACT("allow-masks"), IS(allowed.num_masks), TOLD_IF(REPORT, allowed.is_given)},
     {FACT("allowed-rows"), IS(allowed.num_allowed), TOLD_IF(REPORT, allowed.is_given)},
     {OPTION("exclude-self", request.exclude_self,

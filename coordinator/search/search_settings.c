@@ -226,11 +226,13 @@ static enum bsw_status settle_histogram(const struct settling *s, struct bsw_err
                         "histogram selection needs integer distances: codec %s has none, xfbq has",
                         bsw_codec_name(s->manifest->codec));
     }
-    if (asked->max_candidates < asked->k) {
+    uint64_t most = asked->max_candidates > 0 ? asked->max_candidates : BSW_SEARCH_MAX_CANDIDATES;
+    if (most < asked->k) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--max-candidates %llu is below --k %llu",
-                        (unsigned long long)asked->max_candidates, (unsigned long long)asked->k);
+                        (unsigned long long)most, (unsigned long long)asked->k);
     }
     s->out->is_histogram = 1;
+    s->out->most_candidates = most;
     s->out->extra_distance = asked->extra_distance;
     if (asked->extra_share > 0) s->out->extra_distance = extra_of_share(s);
     s->out->histogram_k = asked->histogram_k;
@@ -247,11 +249,38 @@ static enum bsw_status settle_select(const struct settling *s, struct bsw_error 
     return BSW_OK;
 }
 
+// What orders or counts in another way than by values, or is measured for the nearest k.
+static const char *what_range_cannot(const struct settling *s)
+{
+    const struct bsw_search_request *asked = s->asked;
+    return asked->select != BSW_SELECT_THRESHOLD ? "--select histogram and queue"
+           : s->out->selection.is_on             ? "--entries radius"
+           : asked->recall != 0     ? "--recall (--probe N or --probe-ratio can be given)"
+           : asked->scan_dims != 0  ? "--scan-dims"
+           : asked->oversample != 0 ? "--oversample (--margin has its place)"
+                                    : NULL;
+}
+
+// Candidates of a query, and one more, which tells that there are too many.
+static enum bsw_status settle_range(const struct settling *s, struct bsw_error *err)
+{
+    const char *other = what_range_cannot(s);
+    uint64_t most = s->asked->max_candidates > 0 ? s->asked->max_candidates : BSW_SEARCH_MAX_WITHIN;
+    if (other) return bsw_fail(err, BSW_ERROR_USAGE, "--within is for searches without %s", other);
+    s->out->is_range = 1;
+    s->out->k = 0;
+    s->out->most_candidates = most;
+    most += 1 + s->out->exclude_self;
+    s->out->keep = most < s->manifest->num_rows ? most : s->manifest->num_rows;
+    return BSW_OK;
+}
+
 static enum bsw_status settle_candidates(const struct settling *s, struct bsw_error *err)
 {
     const struct bsw_search_request *asked = s->asked;
     struct bsw_search_settings *out = s->out;
     out->exclude_self = asked->exclude_self ? 1 : 0;
+    if (asked->is_range) return settle_range(s, err);
     uint64_t num_rows = s->manifest->num_rows - out->exclude_self; // that an answer may have
     if (asked->k > num_rows) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: the index has %llu rows only%s",
@@ -261,7 +290,7 @@ static enum bsw_status settle_candidates(const struct settling *s, struct bsw_er
     BSW_TRY(settle_select(s, err));
     uint64_t candidates = !out->is_exact ? asked->k
                           : out->is_histogram
-                              ? asked->max_candidates
+                              ? out->most_candidates
                               : bsw_search_keep(asked->k, out->oversample, s->manifest->num_rows);
     // A query that is no row of the index may have all of them.
     if (candidates > s->manifest->num_rows) candidates = s->manifest->num_rows;
@@ -433,7 +462,7 @@ static enum bsw_status settle_lists(const struct settling *s, struct bsw_error *
     s->out->oversample = asked->oversample > 0 ? asked->oversample : BSW_SEARCH_OVERSAMPLE;
     if (asked->recall != 0) return settle_recall(s, err);
     if (asked->probe > 0 || asked->probe_ratio > 0) return settle_probe(s, err);
-    return settle_default(s, err);
+    return asked->is_range ? BSW_OK : settle_default(s, err); // what was measured is of k
 }
 
 int bsw_search_is_ladder(enum bsw_search_merge merge, int num_ranks)

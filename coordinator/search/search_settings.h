@@ -14,18 +14,20 @@
 
 #define BSW_SEARCH_MAX_K 10000
 // Defaults of options that several commands have, and of the library's settings.
-#define BSW_SEARCH_K                   10
-#define BSW_SEARCH_K_TEXT              BSW_TEXT_OF(BSW_SEARCH_K)
-#define BSW_SEARCH_OVERSAMPLE          5.0
-#define BSW_SEARCH_OVERSAMPLE_TEXT     "5"
-#define BSW_SEARCH_MAX_CANDIDATES_TEXT "100K"
-#define BSW_SEARCH_BATCH               1000
-#define BSW_SEARCH_BATCH_TEXT          BSW_TEXT_OF(BSW_SEARCH_BATCH)
-#define BSW_SEARCH_CHECK_SECONDS       300
+#define BSW_SEARCH_K               10
+#define BSW_SEARCH_K_TEXT          BSW_TEXT_OF(BSW_SEARCH_K)
+#define BSW_SEARCH_OVERSAMPLE      5.0
+#define BSW_SEARCH_OVERSAMPLE_TEXT "5"
+#define BSW_SEARCH_MAX_CANDIDATES  100000 // of a histogram
+#define BSW_SEARCH_MAX_WITHIN      10000  // of a range
+#define BSW_SEARCH_MARGIN_TEXT     "0.1"
+#define BSW_SEARCH_BATCH           1000
+#define BSW_SEARCH_BATCH_TEXT      BSW_TEXT_OF(BSW_SEARCH_BATCH)
+#define BSW_SEARCH_CHECK_SECONDS   300
 
-#define BSW_PROBE_ALL                  UINT64_MAX
-#define BSW_SEARCH_RECALL              0.99
-#define BSW_LEAST_RECALL               0.5
+#define BSW_PROBE_ALL              UINT64_MAX
+#define BSW_SEARCH_RECALL          0.99
+#define BSW_LEAST_RECALL           0.5
 
 // How candidates are chosen, and how those of all shards meet.
 enum bsw_search_select { BSW_SELECT_THRESHOLD, BSW_SELECT_HISTOGRAM, BSW_SELECT_QUEUE };
@@ -70,11 +72,18 @@ struct bsw_search_request {
     struct bsw_selection_request entries; // of codes with radii
     enum bsw_search_select select;
     struct bsw_queue_options queue; // of BSW_SELECT_QUEUE
+    // All rows within a value, in place of the nearest k: `within` as result files have values, of
+    // rank 0 alone. Candidates for exact values are rows whose estimate is within that and `margin`
+    // times its size.
+    int is_range;
+    double within, margin;
+    // A query's: a range may have no more, BSW_SELECT_HISTOGRAM takes the best; 0: as above.
+    uint64_t max_candidates;
     // For BSW_SELECT_HISTOGRAM: what is added to D_K, also as a share of what distances run over,
-    // at most so many candidates, and the rows that D_K reaches (0: k).
+    // and the rows that D_K reaches (0: k).
     uint64_t extra_distance;
     double extra_share;
-    uint64_t max_candidates, histogram_k;
+    uint64_t histogram_k;
     enum bsw_search_merge
         merge;        // AUTO: on several ranks exchange, or ladder without linked devices
     uint64_t batch;   // queries at a time, at most

@@ -38,6 +38,7 @@ struct truth_job {
     struct bsw_truth_journal journal; // of a run on CPUs
     int is_taken;                     // rank 0: the output is this run's
     uint64_t queries_digest;          // rank 0
+    struct bsw_number_sets row_tags;  // that are asked for
     struct bsw_allowed_rows allowed;
     struct bsw_neighbour_filter filter;
     struct bsw_truth_stats stats;
@@ -107,14 +108,24 @@ static enum bsw_status open_allowed(struct truth_job *job, struct bsw_error *err
     const struct bsw_allowed_base base = {bsw_vectors_first_row(job->base),
                                           bsw_vectors_num_rows(job->base),
                                           bsw_vectors_num_rows(job->queries)};
-    if (!s->allow) return BSW_OK;
-    BSW_TRY(bsw_allowed_rows_open(s->allow, NULL, &base, &job->allowed, err));
+    if (s->allow && s->query_tags)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--query-tags and --allow: give one of them");
+    if (!s->tags != !s->query_tags)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--tags and --query-tags go together");
+    if (!s->allow && !s->query_tags && !s->allow_rows.masks && !s->allow_rows.ids) return BSW_OK;
+    if (s->query_tags) {
+        BSW_TRY(bsw_row_tags_of_file(s->tags, &job->row_tags, err));
+        BSW_TRY(
+            bsw_allowed_rows_open_tags(s->query_tags, &job->row_tags, &base, &job->allowed, err));
+    } else {
+        BSW_TRY(bsw_allowed_rows_open(s->allow, &s->allow_rows, &base, &job->allowed, err));
+    }
     job->filter = (struct bsw_neighbour_filter){
         .is_each = job->allowed.num_masks > 1, .read = read_allowed, .context = &job->allowed};
     if (!job->filter.is_each || is_on_cpu(s)) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE,
-                    "--allow %s: masks a query are for CPUs: --device %s takes one mask", s->allow,
-                    s->device.text);
+                    "%s: a mask for each query is for CPUs: --device %s takes one mask",
+                    job->allowed.name, s->device.text);
 }
 
 static enum bsw_status open_inputs(struct truth_job *job, struct bsw_error *err)
@@ -166,7 +177,7 @@ static void set_needs(struct truth_job *job)
         .block_rows = block_rows,
         .num_threads = s->num_threads,
         .drop_bad_rows = s->drop_bad_rows,
-        .filter = s->allow ? &job->filter : NULL,
+        .filter = job->allowed.is_given ? &job->filter : NULL,
         .filter_row = first,
         .most_bytes = bsw_available_memory_bytes() / (uint64_t)job->transport->num_host_ranks};
     job->merge = (struct bsw_truth_merge){.transport = job->transport,
@@ -200,9 +211,8 @@ static enum bsw_status prepare(struct truth_job *job, uint64_t *base_digest, uin
             sink->begin(sink->context, bsw_vectors_num_rows(job->queries), job->settings.k, err);
     BSW_TRY(bsw_transport_agree(job->transport, status, err));
     BSW_TRY(bsw_same_input_agree(job->transport, *base_digest, job->settings.base, err));
-    if (job->settings.allow)
-        BSW_TRY(
-            bsw_same_input_agree(job->transport, job->allowed.digest, job->settings.allow, err));
+    if (job->allowed.is_given)
+        BSW_TRY(bsw_same_input_agree(job->transport, job->allowed.digest, job->allowed.name, err));
     return bsw_same_input_agree(job->transport, *query_digest, job->settings.queries, err);
 }
 
@@ -252,7 +262,7 @@ static void set_fields(struct truth_job *job, uint64_t base_digest, uint64_t que
     bsw_journal_field_text(fields, "drop-bad-rows", s->drop_bad_rows ? "on" : "off");
     bsw_journal_field_digest(fields, "base", base_digest);
     bsw_journal_field_digest(fields, "queries", query_digest);
-    if (job->allowed.is_given) bsw_journal_field_digest(fields, "allow", job->allowed.digest);
+    bsw_allowed_rows_identify(&job->allowed, fields);
     bsw_journal_field_count(fields, "ranks", (uint64_t)job->transport->num_ranks);
 }
 
@@ -263,10 +273,11 @@ static enum bsw_status take_output(struct truth_job *job, struct bsw_error *err)
     const struct bsw_truth_settings *s = &job->settings;
     int wide_ids = bsw_vectors_first_row(job->base) + bsw_vectors_num_rows(job->base) >
                    (uint64_t)INT32_MAX + 1;
-    const struct bsw_command_files files = {.inputs = {s->base, s->queries, s->allow},
-                                            .outputs = {s->out},
-                                            .is_result = 1,
-                                            .is_split = s->split};
+    const struct bsw_command_files files = {
+        .inputs = {s->base, s->queries, s->allow, s->tags, s->query_tags},
+        .outputs = {s->out},
+        .is_result = 1,
+        .is_split = s->split};
     BSW_TRY(bsw_command_files_check(&files, err));
     if (s->split && wide_ids) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--split: its int32 ids do not reach the rows of %s",
@@ -406,6 +417,7 @@ static void deinit(struct truth_job *job, enum bsw_status status)
     bsw_vectors_close(&job->base);
     bsw_vectors_close(&job->queries);
     bsw_allowed_rows_close(&job->allowed);
+    bsw_number_sets_deinit(&job->row_tags);
 }
 
 enum bsw_status bsw_truth_run(const struct bsw_truth_settings *settings,

@@ -16,6 +16,7 @@
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
+#include "coordinator/job/allowed_rows.h"
 #include "coordinator/job/device_choice.h"
 #include "coordinator/job/job_events.h"
 
@@ -27,10 +28,12 @@
 struct bsw_truth_settings {
     const char *base, *queries;            // files, or synth:...
     struct bsw_row_range rows, query_rows; // of them; {0}: all
-    const char *allow;                     // of rows to find (allowed_rows.h); NULL: all
-    const char *out;                       // file to write; NULL: none
-    struct bsw_answer_sink sink;           // rank 0: gets the answers, too
-    const char *metric;                    // NULL: as base or queries say
+    const char *tags, *query_tags; // of rows and queries, in place of it: .spmat, both or neither
+    struct bsw_allowed_memory allow_rows; // likewise; the same on all ranks
+    const char *allow;                    // of rows to find (allowed_rows.h); NULL: all
+    const char *out;                      // file to write; NULL: none
+    struct bsw_answer_sink sink;          // rank 0: gets the answers, too
+    const char *metric;                   // NULL: as base or queries say
     uint64_t k;
     int drop_bad_rows, exclude_self;
     int split;                       // with out: its two files for cuvs-bench, too

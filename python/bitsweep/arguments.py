@@ -47,7 +47,7 @@ class Setting(NamedTuple):
 def _kind(member: Member) -> str:
     if member.name == "first_row":
         return "slice"
-    if member.name == "model":
+    if member.name in ("model", "tags", "query_tags"):
         return "path"
     if member.name == "ids":
         return "ids"
@@ -126,6 +126,8 @@ _KNOWN_AS = {
     "xb": "x",
     "xq": "queries",
     "query": "queries",
+    "radius": "within",
+    "thresh": "within",
     "num_rows": "rows",
     **ALIASES,
 }
@@ -168,8 +170,10 @@ def parameters_of(call: str, taken: Iterable[str]) -> list[inspect.Parameter]:
     return found
 
 
-def takes(call: str) -> Callable[[_Function], _Function]:
+def takes(call: str, without: tuple[str, ...] = ()) -> Callable[[_Function], _Function]:
     """For a function whose last argument is **settings: those of a call of the library.
+
+    without: names of settings that it does not have.
 
     Names that are none of them are refused; signature and help() have them all.
     """
@@ -177,7 +181,7 @@ def takes(call: str) -> Callable[[_Function], _Function]:
     def decorate(function: _Function) -> _Function:
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        more = parameters_of(call, [p.name for p in own])
+        more = parameters_of(call, [*(p.name for p in own), *without])
         known = [p.name for p in own if p.name not in ("self", "cls")] + [p.name for p in more]
         says = {s.name: s.says for s in settings_of(call).values()}
         lines = [

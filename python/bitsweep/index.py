@@ -10,7 +10,7 @@ import tempfile
 import threading
 import warnings
 import weakref
-from ctypes import Structure, byref, c_char_p, c_uint64, c_void_p
+from ctypes import Structure, byref, c_char_p, c_uint64, c_void_p, memmove
 from typing import Any, Iterator, Optional, Union
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from .arguments import settings_of, takes
 from .header import header
 from .library import Error, Progress, Ranks, as_written, call, lib, new, path_bytes
-from .settings import defaults, fill, integers
+from .settings import defaults, fill, integers, number
 from .text import TextModel, Texts
 from .vectors import TYPES, Answer, Asked, File, Source, Vectors, as_ids, empty_answer
 from .watch import Watch
@@ -42,6 +42,25 @@ def _facts(struct: Structure) -> dict[str, Any]:
             value = bool(value)
         facts[name] = value
     return facts
+
+
+def _ranges(
+    found: c_void_p,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+    """Copies of what a range search found; nothing on ranks other than 0."""
+    if not found:
+        return np.zeros(1, np.int64), np.empty(0, np.float32), np.empty(0, np.int64)
+    num = lib.bitsweep_range_num_queries(found)
+    lims = _copy(lib.bitsweep_range_lims(found), num + 1, np.int64)
+    values = _copy(lib.bitsweep_range_values(found), int(lims[-1]), np.float32)
+    return lims, values, _copy(lib.bitsweep_range_ids(found), int(lims[-1]), np.int64)
+
+
+def _copy(address: Optional[int], count: int, dtype: Any) -> npt.NDArray[Any]:
+    out = np.empty(count, dtype)
+    if count:
+        memmove(out.ctypes.data, address, out.nbytes)
+    return out
 
 
 class Index:
@@ -164,7 +183,7 @@ class Index:
         if cause:
             warnings.warn(as_written(cause), RuntimeWarning, stacklevel=5)
 
-    @takes("search")
+    @takes("search", without=("margin", "max_candidates"))
     def search(
         self,
         queries: Optional[Vectors] = None,
@@ -211,6 +230,47 @@ class Index:
         if self._text is None:
             self._text = TextModel(self._opened[0])
         return self._text.embed(text)
+
+    @takes("search", without=("k", "oversample", "recall", "scan_dims"))
+    def range_search(
+        self,
+        queries: Optional[Vectors],
+        within: float,
+        *,
+        progress: Progress = None,
+        **settings: Any,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
+        """All rows of each query within a value: squared distances (l2) of at most that,
+        similarities of at least that.
+
+        Returns lims int64 [queries + 1], values float32 and ids int64, as FAISS gives them: those
+        of query q are values[lims[q] : lims[q + 1]], best first. Rows are compared by exact values
+        among candidates that estimates choose (margin), or by estimates alone with refine="none".
+        Of an index with lists all are looked at, unless probe or probe_ratio say fewer. With comm,
+        ranks other than 0 give None and get no rows. progress: as in `encode`.
+
+        Settings are the options of `bitsweep search --within`:
+        """
+        asked_for, found = defaults("search"), c_void_p()
+        with self._alone():
+            with self._ranks.preparing():
+                asked = Asked(queries, self._ranks)
+                limit = number("within", within)
+                fill(asked_for, "search", settings)
+                watch = Watch(asked_for, progress)
+            with watch:
+                call(
+                    "bitsweep_range_search",
+                    self._handle,
+                    asked.pointer,
+                    limit,
+                    byref(asked_for),
+                    byref(found),
+                )
+        try:
+            return _ranges(found)
+        finally:
+            lib.bitsweep_range_free(byref(found))
 
     def reconstruct(self, ids: npt.ArrayLike) -> npt.NDArray[Any]:
         """The rows with these ids, exact and of the index's dtype: [..., dims] for ids [...].
@@ -350,7 +410,7 @@ class Index:
     def info(self) -> dict[str, Any]:
         """What the index is: num_rows, dropped_rows, first_row, dims, dtype, codec, metric, bits,
         bytes_per_vector, shards, lists, is_residual, has_vectors, has_calibration, check_recall,
-        check_cause, deleted_rows, generation, has_ids."""
+        check_cause, deleted_rows, generation, has_ids, has_tags."""
         return dict(self._info)
 
     @property

@@ -43,18 +43,23 @@ def count(
     return number
 
 
-def _real(name: str, value: Any) -> float:
+def number(name: str, value: Any) -> float:
     try:
         if isinstance(value, (bool, np.bool_, str, bytes)):
             raise TypeError
-        number = float(value)
+        real = float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, not {shown(value)}") from None
-    if not math.isfinite(number):
-        raise Error(f"{name} must be a number, not {number}")
-    if number == 0:
+    if not math.isfinite(real):
+        raise Error(f"{name} must be a number, not {real}")
+    return real
+
+
+def _real(name: str, value: Any) -> float:
+    real = number(name, value)
+    if real == 0:
         raise Error(f"{name} must be above 0, not 0")
-    return number
+    return real
 
 
 def _text(name: str, value: Any) -> bytes:

@@ -74,7 +74,7 @@ class SameAsProgram(Case):
                 ([20000], "allow: id 20000: ids are 0 to 19999"),
                 ([-1], "id -1: ids are 0 to 19999"),
                 (np.array([2**64 - 1], np.uint64), "id 18446744073709551615 is none"),
-                (some[1:], "1 masks of 19999 rows: there are 20000 rows"),
+                (some[1:], "one mask of 19999 rows: there are 20000 rows"),
                 (each[1:], "199 masks of 20000 rows: .* one for each of the 200 queries"),
                 ([[1, 2]], r"bools \[rows\] or \[queries, rows\] or ids are needed"),
                 ([0.5], "are needed, not float64"),

@@ -89,7 +89,9 @@ BITSWEEP_API void bitsweep_f(struct small *one, const int64_t *ids,
         calls += [("search", bitsweep.Index.search), ("knn", bitsweep.knn)]
         calls += [("calibrate", bitsweep.Index.calibrate), ("change", bitsweep.Index.append)]
         for call, function in calls:
-            parameters = inspect.signature(function).parameters
+            parameters = {**inspect.signature(function).parameters}
+            if call == "search":  # some are of one of the two alone
+                parameters.update(inspect.signature(bitsweep.Index.range_search).parameters)
             for name, setting in arguments.settings_of(call).items():
                 self.assertIn(name, parameters)
                 self.assertEqual("_settings" in setting.says or "BITSWEEP_" in setting.says, False)
@@ -116,7 +118,8 @@ BITSWEEP_API void bitsweep_f(struct small *one, const int64_t *ids,
                         every = [*node.args.args, *node.args.kwonlyargs]
                         found.setdefault(node.name, [one.arg for one in every])
         Index = bitsweep.Index
-        every_one = (Index.__init__, Index.search, Index.calibrate, Index.append, bitsweep.knn)
+        every_one = (Index.__init__, Index.search, Index.range_search, Index.calibrate,
+                     Index.append, bitsweep.knn)
         for function in every_one:
             names = list(inspect.signature(function).parameters)
             self.assertEqual(found[function.__name__], names)

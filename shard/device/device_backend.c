@@ -61,6 +61,7 @@ static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
         .stage_dims = is_staged ? bsw_manifest_stage(needs->manifest) : 0,
         .queue = settings->queue,
         .probe = most_probe(needs),
+        .has_masks = settings->has_masks,
         .product = manifest->codec->has_tables ? manifest->codec->table->product(manifest) : NULL,
         .centroids = centroids,
         .num_centroids = centroids ? manifest->lists.count : 0,
@@ -250,6 +251,7 @@ static enum bsw_status open_device(const struct bsw_backend_needs *needs, void *
         close_device(state);
         return status;
     }
+    state->refiner.promised_bytes = state->engine.plan.mask_bytes;
     state->load_allocations = bsw_device_num_allocations(device);
     *out = state;
     return BSW_OK;

@@ -370,6 +370,15 @@ static void plan_book(const struct bsw_device_needs *needs, struct bsw_device_pl
     book->centroids = place(centroids, &book->bytes);
 }
 
+// As many as if all bundles were resident.
+static size_t mask_bytes(const struct bsw_device_needs *needs)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < needs->num_shards && needs->has_masks; i++)
+        place(bsw_num_bundles((size_t)needs->shapes[i].num_places) * sizeof(uint32_t), &bytes);
+    return bytes;
+}
+
 static enum bsw_status make_plan(const struct bsw_device_needs *needs, size_t free_bytes,
                                  int has_gpu_lists, struct bsw_device_plan *out,
                                  struct bsw_error *err)
@@ -379,7 +388,8 @@ static enum bsw_status make_plan(const struct bsw_device_needs *needs, size_t fr
     out->has_lists = needs->shapes[0].num_lists > 0;
     if (out->has_lists) plan_tables(needs, has_gpu_lists, out);
     plan_book(needs, out);
-    size_t before = out->list_bytes + out->gpu_lists.bytes + out->book.bytes;
+    out->mask_bytes = mask_bytes(needs);
+    size_t before = out->list_bytes + out->gpu_lists.bytes + out->book.bytes + out->mask_bytes;
     free_bytes -= free_bytes < before ? free_bytes : before;
     out->layout = needs->shapes[0].layout;
     out->has_affine = needs->shapes[0].has_affine;
@@ -414,7 +424,7 @@ enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_
 size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan)
 {
     return plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes + plan->list_bytes +
-           plan->gpu_lists.bytes + plan->book.bytes;
+           plan->gpu_lists.bytes + plan->book.bytes + plan->mask_bytes;
 }
 
 void bsw_device_plan_deinit(struct bsw_device_plan *plan)

@@ -49,6 +49,7 @@ struct bsw_device_needs {
                          // keep + BSW_QUEUE_THREADS * queue.length
     uint32_t stage_dims; // padded, of a progressive scan's first stage; 0: none is wanted
     struct bsw_queue_options queue; // {0}: none
+    int has_masks;                  // of rows that may be found come with scans (device_mask.h)
     uint32_t probe; // lists that a query looks at, of shapes that have some; 0: all, nothing added
     // Set for shapes that are scanned by tables, else NULL; centroids: those of all lists, where
     // tables of l2 want them, borrowed while the engine is opened. level: what computes with them.
@@ -117,6 +118,7 @@ struct bsw_device_plan {
     uint32_t num_centroids;
     struct bsw_selection_settings selection;
     struct bsw_device_book_layout book; // bytes 0 without
+    size_t mask_bytes;                  // of all shards, taken with the first mask
     size_t *resident_bundles;           // [num_shards], of each shard from its first on; owned
     size_t block_bundles;               // of a block; 0: every shard is resident
     size_t block_bytes;

@@ -205,6 +205,7 @@ enum bsw_status bsw_device_raw_shard_load(struct bsw_device_refiner *refiner,
     size_t free_bytes, bytes = (size_t)host->shape.num_rows * refiner->row_bytes;
     *out = (struct bsw_device_raw_shard){.host = host};
     BSW_TRY(bsw_device_free_bytes(refiner->device, &free_bytes, err));
+    free_bytes -= free_bytes < refiner->promised_bytes ? free_bytes : refiner->promised_bytes;
     if (!bsw_device_raw_rows_fit(bytes, free_bytes)) return BSW_OK;
     BSW_TRY(bsw_device_allocate(refiner->device, bytes, "raw rows", &out->memory, err));
     refiner->raw_bytes += bytes;

@@ -32,6 +32,7 @@ struct bsw_device_refiner {
     struct bsw_device_buffer memory; // two halves
     unsigned char *staging;          // host: the same two halves
     size_t raw_bytes;                // of rows on the device
+    size_t promised_bytes;           // of memory that others will take
     uint64_t gathered_bytes;         // of rows sent since it was opened
 };
 

@@ -111,7 +111,7 @@ refused_by() {
 refused_by bad_high.npy 'bad_high.npy: id 2000: ids are 0 to 1999'
 refused_by bad_negative.npy 'id -1: ids are 0 to 1999'
 refused_by bad_huge.npy 'id 18446744073709551615: ids are'
-refused_by bad_rows.npy '1 masks of 1999 rows: there are 2000 rows'
+refused_by bad_rows.npy 'bad_rows.npy: one mask of 1999 rows: there are 2000 rows'
 refused_by bad_masks.npy '39 masks of 2000 rows: .* one for each of the 40 queries'
 refused_by bad_type.npy "type '<f4': bool"
 refused_by bad_ids.npy '2 x 3 ids: must be one row or one column'

@@ -121,7 +121,7 @@ check "the header as C99" "$compiler" -std=c99 -Wall -Wextra -pedantic -Werror -
 check "it is as small as docs/library.md says" test "$(wc -l <"$source/tests/library/small_program.c")" -le 30
 check "a small program" "$compiler" -Wall -Wextra -Werror "$source/tests/library/small_program.c" "${flags[@]}" \
     -o "$folder/small"
-check "the cases" "$compiler" -Wall -Wextra -Werror "$source"/tests/library/library_{cases,support}.c "${flags[@]}" -lpthread -lm \
+check "the cases" "$compiler" -Wall -Wextra -Werror "$source"/tests/library/library_{cases,range,support}.c "${flags[@]}" -lpthread -lm \
     -o "$folder/cases"
 check "forks" "$compiler" -Wall -Wextra -Werror "$source"/tests/library/library_{forks,support}.c "${flags[@]}" -o "$folder/forks"
 check "a CMake project" cmake -S "$source/tests/library" -B "$folder/project" -DCMAKE_PREFIX_PATH="$prefix" \

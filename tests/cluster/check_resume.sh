@@ -300,6 +300,8 @@ if [[ -e s.journal ]]; then
     refuse 2 's.journal: begun with query-bits 6, now it is 5; --force' "${arguments[@]}" --resume \
         --query-bits 5
     refuse 2 'only a search of one pass|of one pass' "${arguments[@]}" --resume --repeat 2
+    printf '\1\0\0\0\2\0\0\0\5\0\0\0\7\0\0\0' >few.u32bin
+    refuse 2 's.journal: begun with allow all, now it is [0-9a-f]{16}; --force' "${arguments[@]}" --resume --allow few.u32bin
     cp q.fbin kept.fbin && printf '\1\1' | dd of=q.fbin bs=1 seek=5000 conv=notrunc status=none
     refuse 2 's.journal: begun with queries [0-9a-f]{16}, now it is' "${arguments[@]}" --resume
     mv kept.fbin q.fbin
@@ -314,6 +316,16 @@ if [[ -e s.journal ]]; then
         <(sed -n '/"run": {/,/}/{s/^ *//; s/"run": //; p}' s.json)
 else
     complain "no unfinished search"
+fi
+unfinished search m --allow few.u32bin
+if [[ -e m.journal ]]; then
+    printf '\1\0\0\0\2\0\0\0\5\0\0\0\6\0\0\0' >other.u32bin
+    refuse 2 'm.journal: begun with allow [0-9a-f]{16}, now it is [0-9a-f]{16}; --force' "${arguments[@]}" --resume \
+        --allow other.u32bin
+    refuse 2 'm.journal: begun with allow [0-9a-f]{16}, now it is all; --force' "${arguments[@]}" --resume
+    verdict "resumed with the same mask" "$program" "${arguments[@]}" --resume --allow few.u32bin
+else
+    complain "no unfinished search with a mask"
 fi
 "$program" encode --base $base --index lists --metric l2 --lists 16 --calibrate off --threads 1 --quiet
 unfinished lists l

@@ -559,6 +559,8 @@ static void check_all(char **words)
     check_two_indexes(words[2], words[3], &queries);
     check_allow(words[2], &queries, base.num_rows);
     check_allow(words[3], &queries, base.num_rows);
+    check_range(words[2], &queries);
+    check_range(words[3], &queries);
     check_other_lists(words[3], &queries);
     check_threads(words[2], &queries);
     check_stops(index, &base, &queries);

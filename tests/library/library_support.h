@@ -37,4 +37,7 @@ bitsweep_index *opened(const char *folder);
 struct answers searched(bitsweep_index *index, const struct bitsweep_rows *queries, uint64_t k,
                         double recall);
 
+// library_range.c
+void check_range(const char *folder, const struct bitsweep_rows *queries);
+
 #endif

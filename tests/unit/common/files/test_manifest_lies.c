@@ -70,7 +70,7 @@ LIE(known_short, m->shards[3]->n_known_answers--)
 LIE(known_row, m->shards[1]->known_answers[0] &= ~(uint64_t)UINT32_MAX)
 LIE(known_order, m->shards[1]->known_answers[33] = m->shards[1]->known_answers[32])
 LIE(known_lists, m->shards[1]->known_answers[32] = UINT64_MAX)
-LIE(version_6, m->format_version = 6)
+LIE(version_7, m->format_version = 7)
 LIE(version_5, m->format_version = 5)
 LIE(code_rule, m->code_rule = 1)
 LIE(newer_rule, (m->code_rule = 1000, m->format_version = 4))
@@ -126,7 +126,7 @@ static const struct {
     {lie_known_lists, NULL}, // each list has an order of its own
     {lie_nothing, NULL},
     {lie_version_2, "format version 2, but its content is that of version 1"},
-    {lie_version_6, "format version 6, this program reads 1 to 5: it was made by a newer bitsweep"},
+    {lie_version_7, "format version 7, this program reads 1 to 6: it was made by a newer bitsweep"},
     {lie_version_5, "format version 5, but its content is that of version 1"},
     {lie_code_rule, "format version 1, but its content is that of version 4"},
     {lie_newer_rule, "codes by a rule that only a newer bitsweep knows"},

@@ -248,6 +248,31 @@ UNIT_TEST(queues_have_room_for_a_round)
     }
 }
 
+// Masks are in the plan before there is one, in place of codes where memory is short.
+UNIT_TEST(masks_of_rows_have_room)
+{
+    struct bsw_shard_shape shapes[SHARDS];
+    make_shapes("32x4,8x2", 40, 1, shapes);
+    struct bsw_device_needs needs = {.shapes = shapes,
+                                     .num_shards = SHARDS,
+                                     .query_bits = QUERY_BITS,
+                                     .max_queries = 10,
+                                     .keep = 50};
+    struct bsw_device_plan without, with;
+    assert_ok(bsw_device_plan_make(&needs, 1 << 28, &without, &err), &err);
+    needs.has_masks = 1;
+    assert_ok(bsw_device_plan_make(&needs, 1 << 28, &with, &err), &err);
+    assert_int_equal(with.mask_bytes, 256 + 256 + 4352); // 32, 1 and 1032 bundles
+    assert_int_equal(bsw_device_plan_bytes(&with),
+                     bsw_device_plan_bytes(&without) + with.mask_bytes);
+    size_t all = bsw_device_plan_bytes(&without);
+    bsw_device_plan_deinit(&with);
+    bsw_device_plan_deinit(&without);
+    assert_ok(bsw_device_plan_make(&needs, all, &with, &err), &err);
+    assert_true(bsw_device_plan_bytes(&with) <= all);
+    bsw_device_plan_deinit(&with);
+}
+
 UNIT_TEST(a_rank_without_shards_needs_nothing)
 {
     struct bsw_device_plan plan;
