@@ -287,6 +287,8 @@ struct bitsweep_open_settings {
     int is_unchecked;       /* 1: without checks of known answers and of samples of what is found */
     double check_seconds;   /* known answers are looked at again after so long; 0: 300 */
     bitsweep_ranks *ranks;  /* NULL: this process alone */
+    const char *base;       /* where the file of raw rows is that the index refers to, if it has
+                               moved; searches and bitsweep_reconstruct read it. NULL: where it was */
 };
 #define bitsweep_open_defaults(settings) bitsweep_open_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_open_defaults_of(struct bitsweep_open_settings *settings, size_t size);
@@ -423,6 +425,12 @@ BITSWEEP_API int bitsweep_delete(bitsweep_index *index, const int64_t *numbers,
 BITSWEEP_API int bitsweep_compact(bitsweep_index *index,
                                   const struct bitsweep_change_settings *settings,
                                   struct bitsweep_error *error);
+
+/* The file of raw rows that the index refers to is this one now. Its rows must be the same: size,
+   type and dims, and samples of every shard by their checksums; else BITSWEEP_ERROR_BAD_DATA. An
+   index that has its rows in its folder is BITSWEEP_ERROR_USAGE. */
+BITSWEEP_API int bitsweep_set_source(bitsweep_index *index, const char *file,
+                                     struct bitsweep_error *error);
 
 /* ---- which recall to ask for ----------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include "common/base/process.h"
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
+#include "coordinator/job/moved_source.h"
 #include "coordinator/job/same_input.h"
 #include "shard/codecs/codec.h"
 
@@ -20,9 +21,14 @@
 static enum bsw_status take_manifest(struct bsw_search *search, struct bsw_error *err)
 {
     const struct bsw_search_options *o = &search->options;
-    if (o->index) return bsw_manifest_read(o->index, &search->manifest, err);
-    search->manifest = *o->manifest;
-    return BSW_OK;
+    struct bsw_moved_source moved;
+    if (!o->index) {
+        search->manifest = *o->manifest;
+        return BSW_OK;
+    }
+    BSW_TRY(bsw_manifest_read(o->index, &search->manifest, err));
+    if (!o->base) return BSW_OK;
+    return bsw_moved_source_take(&search->manifest, o->index, o->base, 0, &moved, err);
 }
 
 static const char *name_of(const struct bsw_search *search)

@@ -35,6 +35,7 @@ struct bsw_search_options {
     struct bsw_search_request request;
     const char *extra_distance; // --extra-distance, which implies histogram selection; or NULL
     const char *index;          // folder
+    const char *base;           // the file that the index refers to, where it has moved; or NULL
     const char *allow;          // file of rows that queries may find (allowed_rows.h); NULL: all
     // With index NULL: shards are coded from the source that it names; its own arrays are borrowed.
     const struct bsw_manifest *manifest;

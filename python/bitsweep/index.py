@@ -229,7 +229,7 @@ class Index:
         """Adds vectors, an array or a file, coded as the others are; their numbers follow the last
         row's. progress: as in `encode`.
 
-        This and `delete` and `compact` make a new generation of the index in its folder. Whoever
+        This and `delete`, `compact` and `set_source` make a new generation of the index in its folder. Whoever
         has opened the one before goes on with that; one process at a time changes an index. With
         comm all ranks give the same vectors, and rank 0 the ids.
         """
@@ -278,6 +278,17 @@ class Index:
                 watch = Watch(asked, progress)
             with watch:
                 call("bitsweep_compact", self._handle, byref(asked))
+            self._info = self._ask_info()
+
+    def set_source(self, file: File) -> None:
+        """The file of vectors that the index refers to is this one now: it has moved.
+
+        Its rows must be the same. An index that has its rows in its folder refers to no file.
+        """
+        with self._alone():
+            with self._ranks.preparing():
+                path = os.path.abspath(path_bytes(file, "file"))
+            call("bitsweep_set_source", self._handle, path)
             self._info = self._ask_info()
 
     @takes("calibrate")
