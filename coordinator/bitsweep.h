@@ -341,6 +341,8 @@ struct bitsweep_search_settings {
     void *progress_context;
     const struct bitsweep_allow *allow; /* rows that may be found, with ranks of rank 0, borrowed
                                            for the call; NULL: all. Fewer than k: id -1 */
+    int allow_partial; /* 1: answers from the shards that can be read, if some cannot; `coverage` of
+                          bitsweep_last_search then is below 1. 0: that is an error */
 };
 #define bitsweep_search_defaults(settings) bitsweep_search_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings,
@@ -373,6 +375,8 @@ struct bitsweep_search_stats {
     double lists_per_query, rows_per_query; /* that were looked at */
     uint64_t resident_bytes;                /* of codes in memory, this rank */
     const char *scan, *device;              /* "planes", ...; "cpu", "cuda". Constants */
+    double coverage;         /* share of the rows that are in shards that could be read; 1: all */
+    uint32_t missing_shards; /* that were left out, as allow_partial says */
 };
 #define bitsweep_search_stats_init(stats) bitsweep_search_stats_init_of(stats, sizeof *(stats))
 BITSWEEP_API void bitsweep_search_stats_init_of(struct bitsweep_search_stats *stats, size_t size);

@@ -397,7 +397,9 @@ static void note_stats(struct search_call *c)
                                        .rows_per_query = stats.rows_a_query,
                                        .resident_bytes = search->service.resident_bytes,
                                        .scan = stats.scan,
-                                       .device = stats.device_kind};
+                                       .device = stats.device_kind,
+                                       .coverage = search->coverage,
+                                       .missing_shards = search->missing.count};
 }
 
 int bitsweep_search(bitsweep_index *index, const struct bitsweep_rows *queries,

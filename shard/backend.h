@@ -60,6 +60,7 @@ struct bsw_search_settings {
     bsw_device *device; // this rank's, borrowed: scans there; NULL: on the CPU
     size_t batch;       // most queries of a batch
     enum bsw_search_graphs graphs;
+    int is_partial; // shards that cannot be loaded may be left out
     int is_checked; // self_check.h; 0: no checks but those of a new device
 };
 

@@ -30,6 +30,9 @@ struct bsw_sidecar {
     // file, when read only with has_first_query.
     uint64_t queries_digest, first_query;
     int has_first_query;
+    // The least share of the rows that a query could find; 0 or 1: all of them. Read: 1 unless
+    // FILE.json says less.
+    double coverage;
     struct bsw_allowed_facts allow; // which rows might be found; when read the digest alone
 };
 

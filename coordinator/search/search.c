@@ -284,6 +284,8 @@ static enum bsw_status begin(struct bsw_search *search, const struct bsw_search_
     search->batches.others_know = 0;
     search->batches.checks.note = transport->rank == 0 ? run->sink->note_check : NULL;
     search->batches.checks.context = run->sink->context;
+    if (transport->rank == 0 && run->sink->note_coverage)
+        run->sink->note_coverage(run->sink->context, search->coverage);
     if (transport->rank == 0) status = open_pipeline(search, err);
     search->cpu_started = bsw_process_seconds();
     return bsw_transport_agree(transport, status, err);
@@ -371,6 +373,7 @@ void bsw_search_close(struct bsw_search *search)
     bsw_device_close(&search->device.device);
     bsw_codec_model_close(&search->model);
     bsw_free(&search->row_ids);
+    bsw_missing_shards_deinit(&search->missing);
     if (search->options.index) bsw_manifest_deinit(&search->manifest);
     *search = (struct bsw_search){0};
 }
@@ -430,7 +433,8 @@ struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
     double asked = (double)stats.num_searched * (double)passes;
     stats.rows_a_query = (double)pairs / asked;
     // Every shard has its part of a list.
-    stats.lists_a_query = (double)list_pairs / asked / search->manifest.num_shards;
+    uint32_t num_shards = search->manifest.num_shards - search->missing.count;
+    stats.lists_a_query = (double)list_pairs / asked / num_shards;
     stats.queries_per_second = (double)stats.num_searched / stats.seconds;
     stats.selection = selection;
     stats.entries_share = share_of(selection.num_within, selection.num_entries);

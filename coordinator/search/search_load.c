@@ -121,20 +121,52 @@ static enum bsw_status read_ids(struct bsw_search *search, struct bsw_error *err
     return BSW_OK;
 }
 
+static enum bsw_status open_service(struct bsw_search *search, struct bsw_error *err)
+{
+    const struct bsw_progress *progress = search->options.progress;
+    const bsw_transport *transport = search->transport;
+    int is_shown = transport->rank == 0 && progress && progress->is_shown;
+    return bsw_shard_service_open(&search->manifest, search->options.index, &search->settings,
+                                  &search->assignment, transport->rank, is_shown, &search->service,
+                                  err);
+}
+
+// Shards that can be loaded, by tables with ever fewer of those that cannot be. All ranks; all
+// return alike.
+static enum bsw_status load_some(struct bsw_search *search, struct bsw_error *err)
+{
+    int is_found = 1;
+    bsw_missing_shards_deinit(&search->missing); // of a load that failed
+    while (is_found) {
+        BSW_TRY(open_merge(search, err));
+        enum bsw_status status = open_service(search, err);
+        status = bsw_generation_explain(search->options.index, &search->manifest, status, err);
+        BSW_TRY(bsw_transport_agree(search->transport, status, err));
+        BSW_TRY(bsw_missing_shards_find(search->transport, &search->service, search->options.index,
+                                        &search->assignment, &search->missing, &is_found, err));
+        if (!is_found) break;
+        bsw_shard_service_close(&search->service);
+        bsw_batch_device_merge_close(&search->device_merge);
+    }
+    return BSW_OK;
+}
+
 enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err)
 {
     struct bsw_transport *transport = search->transport;
-    const struct bsw_progress *progress = search->options.progress;
     if (search->is_loaded) return BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, open_device(search, err), err));
     BSW_TRY(leave_full_devices(search, err));
     BSW_TRY(bsw_assignment_share(transport, search->manifest.num_shards, &search->assignment, err));
     BSW_TRY(open_link(search, err));
-    BSW_TRY(open_merge(search, err));
-    enum bsw_status status = bsw_shard_service_open(
-        &search->manifest, search->options.index, &search->settings, &search->assignment,
-        transport->rank, transport->rank == 0 && progress && progress->is_shown, &search->service,
-        err);
+    enum bsw_status status = BSW_OK;
+    if (search->settings.is_partial) {
+        BSW_TRY(load_some(search, err));
+    } else {
+        BSW_TRY(open_merge(search, err));
+        status = open_service(search, err);
+    }
+    search->coverage = bsw_missing_shards_coverage(&search->manifest, &search->assignment);
     if (status == BSW_OK) {
         status = bsw_batch_search_init(&search->batches, transport, &search->service,
                                        &search->queries, err);

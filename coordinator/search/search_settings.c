@@ -228,6 +228,7 @@ static enum bsw_status settle_candidates(const struct settling *s, struct bsw_er
     const struct bsw_search_request *asked = s->asked;
     struct bsw_search_settings *out = s->out;
     out->exclude_self = asked->exclude_self ? 1 : 0;
+    out->is_partial = asked->is_partial != 0;
     uint64_t num_rows = s->manifest->num_rows - out->exclude_self; // that an answer may have
     if (asked->k > num_rows) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: the index has %llu rows only%s",

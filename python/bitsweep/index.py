@@ -338,7 +338,8 @@ class Index:
     @property
     def last_search(self) -> dict[str, Any]:
         """What the last search did: seconds, load_seconds, oversample, calibrated_recall,
-        lists_per_query, rows_per_query, resident_bytes, scan, device."""
+        lists_per_query, rows_per_query, resident_bytes, scan, device, coverage (below 1 where
+        allow_partial did without missing_shards)."""
         stats = new("bitsweep_search_stats", "bitsweep_search_stats_init_of")
         with self._lock:
             self._check()

@@ -184,6 +184,21 @@ class SameAsProgram(Case):
             ix.delete()
         ix.close()
 
+    def test_partial(self) -> None:
+        """Without a shard the answers are those of the rows that are left, if that is allowed."""
+        folder = self.folder / "partial"
+        ix = bitsweep.Index.encode(self.x[:600], folder, metric="l2", codec="raw", shards=3)
+        ix.close()
+        (folder / "shard-00001-of-00003.codes").unlink()
+        left = np.r_[0:200, 400:600]
+        values, rows = bitsweep.knn(self.x[left], self.q, 10, metric="l2")
+        with bitsweep.Index(folder) as ix:
+            self.assert_fails(3, "missing from the index", ix.search, self.q)
+            self.assert_same(ix.search(self.q, allow_partial=True), (values, left[rows]))
+            last = ix.last_search
+            self.assertEqual((last["coverage"], last["missing_shards"]), (400 / 600, 1))
+            self.assert_fails(3, "missing from the index", ix.search, self.q)
+
     def test_moved_source(self) -> None:
         """An index finds the exact values of a file that has moved, once it is told where."""
         here, there = self.folder / "here.npy", self.folder / "there.npy"
