@@ -56,7 +56,7 @@ __device__ __forceinline__ double pair_value(const refine_arguments &a, const bs
         if (!IS_L2) row_norm = __fma_rn(x, x, row_norm);
     }
     sum = tree_sum(sum);
-    if (!IS_L2 && a.metric == BSW_METRIC_COSINE) {
+    if (!IS_L2 && bsw_has_unit_rows(a.metric)) {
         row_norm = tree_sum(row_norm);
         query_norm = __ldg(a.queries.norms + pair.query);
     }
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(refine_threads)
     if (i >= a.num_pairs) return;
     const bsw_device_pair pair = a.pairs[i];
     const double value =
-        a.metric == BSW_METRIC_L2 ? pair_value<T, true>(a, pair) : pair_value<T, false>(a, pair);
+        bsw_has_row_norms(a.metric) ? pair_value<T, true>(a, pair) : pair_value<T, false>(a, pair);
     if (threadIdx.x % warp_rows == 0) a.values[i] = value;
 }
 
