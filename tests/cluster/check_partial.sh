@@ -111,6 +111,26 @@ for ranks in "${ranks_axis[@]}"; do
     same_bytes two1 "two$ranks" "two shards, $ranks ranks"
 done
 
+# A rank whose host does not have it: another that answers for the same shard takes its place, if there is one.
+if ((most_ranks >= 4)); then
+    mkdir good bad
+    cp -r raw two good
+    cp -r raw two bad
+    rm -rf good/two && "$program" encode --base rows.npy --metric l2 --codec raw --shards 2 --index good/two --quiet
+    rm -rf bad/two && cp -r good/two bad/two
+    rm bad/two/shard-00001-of-00002.codes bad/raw/shard-00003-of-00004.codes
+    # shellcheck disable=SC2016 # for the script
+    stand_in "$folder/view" 'if [ "$OMPI_COMM_WORLD_RANK" = 3 ]; then cd "$VIEWS/bad"; else cd "$VIEWS/good"; fi
+exec "$VIEWED" "$@"'
+    view=(env "BITSWEEP=$folder/view" "VIEWED=$program" "VIEWS=$folder" "$run" -n 4 search --queries "$folder/q.npy" --k 10
+        --quiet --force --allow-partial)
+    check "whole" "$program" search --index raw "${ask[@]}" --out expected
+    check "a replica takes over" "${view[@]}" --index two --out "$folder/found"
+    same_bytes expected found "a replica takes over"
+    refused 76 'a query has seen 0.7500 of the rows: raw/shard-00003-of-00004.codes' "${view[@]}" --index raw \
+        --out "$folder/found"
+fi
+
 # ---- what may be wrong ---------------------------------------------------------------------------
 
 check "with deleted rows" "$program" delete --index lists --rows 1300:1350 --quiet
