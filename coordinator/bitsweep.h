@@ -289,6 +289,8 @@ struct bitsweep_open_settings {
     int is_unchecked;       /* 1: without checks of known answers and of samples of what is found */
     double check_seconds;   /* known answers are looked at again after so long; 0: 300 */
     bitsweep_ranks *ranks;  /* NULL: this process alone */
+    const char *base;       /* where the file of raw rows is that the index refers to, if it has
+                               moved; searches and bitsweep_reconstruct read it. NULL: where it was */
 };
 #define bitsweep_open_defaults(settings) bitsweep_open_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_open_defaults_of(struct bitsweep_open_settings *settings, size_t size);
@@ -346,6 +348,8 @@ struct bitsweep_search_settings {
     uint64_t max_candidates; /* bitsweep_range_search: of a query, more are an error; 0: 10000 */
     const char *query_tags;  /* file of tags, big-ann's sparse matrix with a row a query, of rank 0:
                                 rows that have all tags of their query; NULL: all. Not with allow */
+    int allow_partial; /* 1: answers from the shards that can be read, if some cannot; `coverage` of
+                          bitsweep_last_search then is below 1. 0: that is an error */
 };
 #define bitsweep_search_defaults(settings) bitsweep_search_defaults_of(settings, sizeof *(settings))
 BITSWEEP_API void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings,
@@ -405,6 +409,8 @@ struct bitsweep_search_stats {
     double lists_per_query, rows_per_query; /* that were looked at */
     uint64_t resident_bytes;                /* of codes in memory, this rank */
     const char *scan, *device;              /* "planes", ...; "cpu", "cuda". Constants */
+    double coverage;         /* share of the rows that are in shards that could be read; 1: all */
+    uint32_t missing_shards; /* that were left out, as allow_partial says */
 };
 #define bitsweep_search_stats_init(stats) bitsweep_search_stats_init_of(stats, sizeof *(stats))
 BITSWEEP_API void bitsweep_search_stats_init_of(struct bitsweep_search_stats *stats, size_t size);
@@ -459,6 +465,12 @@ BITSWEEP_API int bitsweep_delete(bitsweep_index *index, const int64_t *numbers,
 BITSWEEP_API int bitsweep_compact(bitsweep_index *index,
                                   const struct bitsweep_change_settings *settings,
                                   struct bitsweep_error *error);
+
+/* The file of raw rows that the index refers to is this one now. Its rows must be the same: size,
+   type and dims, and samples of every shard by their checksums; else BITSWEEP_ERROR_BAD_DATA. An
+   index that has its rows in its folder is BITSWEEP_ERROR_USAGE. */
+BITSWEEP_API int bitsweep_set_source(bitsweep_index *index, const char *file,
+                                     struct bitsweep_error *error);
 
 /* ---- which recall to ask for ----------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #include "coordinator/bitsweep_index.h"
 #include "coordinator/encode/append_index.h"
 #include "coordinator/encode/delete_rows.h"
+#include "coordinator/job/moved_source.h"
 
 void bitsweep_change_defaults_of(struct bitsweep_change_settings *settings, size_t size)
 {
@@ -141,5 +142,20 @@ int bitsweep_delete(bitsweep_index *index, const int64_t *numbers, uint64_t num_
     status = meet(&c, status, "delete", counts, 1);
     if (status == BSW_OK) status = bsw_delete_run(&settings, c.call.transport, &stats, &c.call.err);
     if (num_deleted) *num_deleted = stats.num_deleted;
+    return end(&c, status, error);
+}
+
+int bitsweep_set_source(bitsweep_index *index, const char *file, struct bitsweep_error *error)
+{
+    struct change_call c = {0};
+    struct bsw_moved_source moved;
+    enum bsw_status status = begin(&c, index, NULL);
+    if (status == BSW_OK && !file)
+        status = bsw_fail(&c.call.err, BSW_ERROR_USAGE, "no file is given");
+    status = meet(&c, status, "set_source", NULL, 0);
+    if (status == BSW_OK)
+        status = bsw_moved_source_set(index->folder, file, BSW_KEEP_GENERATIONS, c.call.transport,
+                                      &moved, &c.call.err);
+    if (status == BSW_OK) bsw_free(&index->base);
     return end(&c, status, error);
 }

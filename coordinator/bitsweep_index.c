@@ -15,6 +15,7 @@
 #include "common/net/transport.h"
 #include "coordinator/bitsweep_index.h"
 #include "coordinator/job/index_rows.h"
+#include "coordinator/job/moved_source.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/search/search_options.h"
 
@@ -54,6 +55,7 @@ static void destroy(bitsweep_index *index)
     pthread_mutex_destroy(&index->lock);
     bsw_free(&index->folder);
     bsw_free(&index->device);
+    bsw_free(&index->base);
     bsw_free(&index);
 }
 
@@ -73,6 +75,7 @@ static enum bsw_status make(const char *folder, const struct bitsweep_open_setti
     BSW_TRY(copy_text(folder, &index->folder, err));
     BSW_TRY(bsw_fork_choose_device(settings->device, &device, err));
     BSW_TRY(copy_text(device, &index->device, err));
+    if (settings->base) BSW_TRY(copy_text(settings->base, &index->base, err));
     BSW_TRY(bsw_library_check_threads(settings->threads, err));
     return bsw_setting_number("check-every", settings->check_seconds, 0, 1e9, err);
 }
@@ -265,6 +268,7 @@ static enum bsw_status reopen(bitsweep_index *index, const struct bsw_search_req
     BSW_TRY(bsw_fork_choose_device(index->device, &device, err));
     struct bsw_search_options options = {
         .index = index->folder,
+        .base = index->base,
         .request = *request,
         .device = {.text = device, .most_bytes = s->device_memory},
         .check_seconds = s->check_seconds > 0 ? s->check_seconds : BSW_SEARCH_CHECK_SECONDS,
@@ -425,7 +429,9 @@ static void note_stats(struct search_call *c)
                                        .rows_per_query = stats.rows_a_query,
                                        .resident_bytes = search->service.resident_bytes,
                                        .scan = stats.scan,
-                                       .device = stats.device_kind};
+                                       .device = stats.device_kind,
+                                       .coverage = search->coverage,
+                                       .missing_shards = search->missing.count};
 }
 
 // Both kinds of search; what c has of its own is set.
@@ -516,6 +522,10 @@ int bitsweep_reconstruct(bitsweep_index *index, const int64_t *ids, uint64_t num
     if (status == BSW_OK && num_ids > 0 && (!ids || !out))
         status = bsw_fail(&call.err, BSW_ERROR_USAGE, "no ids, or no place for their rows");
     if (status == BSW_OK) status = bsw_manifest_read(index->folder, &manifest, &call.err);
+    if (status == BSW_OK && index->base) {
+        struct bsw_moved_source moved;
+        status = bsw_moved_source_take(&manifest, index->folder, index->base, 0, &moved, &call.err);
+    }
     if (status == BSW_OK)
         status = bsw_index_rows_read(&manifest, index->folder, ids, num_ids, out, &call.err);
     bsw_manifest_deinit(&manifest);

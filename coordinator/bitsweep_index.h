@@ -10,7 +10,7 @@
 
 struct bitsweep_index {
     struct bitsweep_open_settings settings;
-    char *folder, *device; // owned
+    char *folder, *device, *base; // owned; base may be NULL
     pthread_mutex_t lock;
     bsw_transport own, *transport;
     int num_threads, generation; // bsw_fork_generation

@@ -78,27 +78,66 @@ enum bsw_status bsw_assignment_parse(const void *bytes, size_t num_bytes, uint32
     return BSW_OK;
 }
 
-enum bsw_status bsw_assignment_share(bsw_transport *transport, uint32_t num_shards,
-                                     struct bsw_assignment *out, struct bsw_error *err)
+// Rank 0's table to all; with `status` of rank 0 there is none.
+static enum bsw_status send_table(bsw_transport *transport, enum bsw_status status,
+                                  uint32_t num_shards, struct bsw_assignment *table,
+                                  struct bsw_error *err)
 {
     const struct bsw_message message = {.kind = BSW_MESSAGE_ASSIGNMENT,
                                         .name = "assignment of shards"};
     uint32_t num_ranks = (uint32_t)transport->num_ranks;
     struct bsw_buffer bytes = {0};
-    enum bsw_status status = BSW_OK;
-    *out = (struct bsw_assignment){0};
-    if (transport->rank == 0) {
-        status = bsw_assignment_make(num_ranks, num_shards, out, err);
-        if (status == BSW_OK) status = bsw_assignment_pack(out, &bytes, err);
-    }
+    if (status == BSW_OK && transport->rank == 0) status = bsw_assignment_pack(table, &bytes, err);
     status = bsw_transport_agree(transport, status, err);
     if (status == BSW_OK) status = bsw_transport_broadcast(transport, &message, &bytes, err);
-    if (status == BSW_OK && transport->rank != 0)
-        status = bsw_assignment_parse(bytes.data, bytes.bytes, num_ranks, num_shards, out, err);
+    if (status == BSW_OK && transport->rank != 0) {
+        bsw_assignment_deinit(table);
+        status = bsw_assignment_parse(bytes.data, bytes.bytes, num_ranks, num_shards, table, err);
+    }
     bsw_buffer_deinit(&bytes);
     status = bsw_transport_agree(transport, status, err);
-    if (status != BSW_OK) bsw_assignment_deinit(out);
+    if (status != BSW_OK) bsw_assignment_deinit(table);
     return status;
+}
+
+enum bsw_status bsw_assignment_share(bsw_transport *transport, uint32_t num_shards,
+                                     struct bsw_assignment *out, struct bsw_error *err)
+{
+    enum bsw_status status = BSW_OK;
+    *out = (struct bsw_assignment){0};
+    if (transport->rank == 0)
+        status = bsw_assignment_make((uint32_t)transport->num_ranks, num_shards, out, err);
+    return send_table(transport, status, num_shards, out, err);
+}
+
+enum bsw_status bsw_assignment_share_next(bsw_transport *transport, struct bsw_assignment *table,
+                                          struct bsw_error *err)
+{
+    return send_table(transport, BSW_OK, table->num_shards, table, err);
+}
+
+// Who answers for the shard in some slice.
+static uint32_t find_other(const struct bsw_assignment *table, uint32_t shard,
+                           const unsigned char *is_failed)
+{
+    for (uint32_t slice = 0; slice < table->num_slices; slice++) {
+        uint32_t rank = bsw_assignment_rank(table, slice, shard);
+        if (rank != BSW_NO_RANK && !is_failed[(size_t)slice * table->num_shards + shard])
+            return rank;
+    }
+    return BSW_NO_RANK;
+}
+
+void bsw_assignment_leave_out(struct bsw_assignment *table, const unsigned char *is_failed)
+{
+    for (uint32_t shard = 0; shard < table->num_shards; shard++) {
+        uint32_t other = find_other(table, shard, is_failed);
+        for (uint32_t slice = 0; slice < table->num_slices; slice++) {
+            size_t place = (size_t)slice * table->num_shards + shard;
+            if (is_failed[place]) table->ranks[place] = other;
+        }
+    }
+    table->epoch++;
 }
 
 uint32_t bsw_assignment_num_units(const struct bsw_assignment *table, uint32_t rank)
@@ -115,7 +154,7 @@ uint64_t bsw_assignment_coverage(const struct bsw_assignment *table,
     uint64_t rows = 0;
     for (uint32_t shard = 0; shard < table->num_shards; shard++) {
         if (bsw_assignment_rank(table, slice, shard) != BSW_NO_RANK)
-            rows += manifest->shards[shard].num_rows;
+            rows += bsw_shard_live_rows(&manifest->shards[shard]);
     }
     return rows;
 }

@@ -4,7 +4,7 @@
 //
 // Up to as many ranks as shards: each rank owns a run of consecutive shards and answers for all
 // queries. More ranks: they form num_ranks / num_shards replicas of the index; replica i answers
-// for slice i of each batch's queries. Ranks left over stay idle. A rank that is lost will mean
+// for slice i of each batch's queries. Ranks left over stay idle. Shards that cannot be loaded mean
 // another table of the same form with a later epoch.
 #ifndef BITSWEEP_SHARD_ASSIGNMENT_H
 #define BITSWEEP_SHARD_ASSIGNMENT_H
@@ -37,6 +37,14 @@ void bsw_assignment_deinit(struct bsw_assignment *table);
 enum bsw_status bsw_assignment_share(bsw_transport *transport, uint32_t num_shards,
                                      struct bsw_assignment *out, struct bsw_error *err);
 
+// The same for a table of rank 0's in place of the one that all have.
+enum bsw_status bsw_assignment_share_next(bsw_transport *transport, struct bsw_assignment *table,
+                                          struct bsw_error *err);
+
+// The next epoch's, without the shards that failed: is_failed [num_slices][num_shards]. Where a
+// rank has the shard for another slice it answers for this one, too; else nobody does.
+void bsw_assignment_leave_out(struct bsw_assignment *table, const unsigned char *is_failed);
+
 // As it travels. A table that is not whole, not for so many ranks and shards, or names a rank that
 // there is not: BSW_ERROR_PEER.
 enum bsw_status bsw_assignment_pack(const struct bsw_assignment *table, struct bsw_buffer *out,
@@ -62,7 +70,8 @@ static inline void bsw_assignment_queries(const struct bsw_assignment *table, ui
 // Shards and slices that a rank answers for.
 uint32_t bsw_assignment_num_units(const struct bsw_assignment *table, uint32_t rank);
 
-// Rows that are looked at for a query of the slice: those of all shards that somebody answers for.
+// Rows that can be found for a query of the slice: those of all shards that somebody answers for,
+// without dropped and deleted ones.
 uint64_t bsw_assignment_coverage(const struct bsw_assignment *table,
                                  const struct bsw_manifest *manifest, uint32_t slice);
 

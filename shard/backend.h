@@ -63,6 +63,7 @@ struct bsw_search_settings {
     size_t batch;       // most queries of a batch
     enum bsw_search_graphs graphs;
     int has_masks;  // of rows that may be found: a device keeps memory for them
+    int is_partial; // shards that cannot be loaded may be left out
     int is_checked; // self_check.h; 0: no checks but those of a new device
 };
 

@@ -51,6 +51,7 @@ static enum bsw_status list_units(struct bsw_shard_service *service, int rank,
     BSW_TRY(bsw_allocate_zero(&service->spans, num_spans, sizeof *service->spans, "shards", err));
     BSW_TRY(bsw_allocate_zero(&service->shards, num_units, sizeof *service->shards, "shards", err));
     BSW_TRY(bsw_allocate_zero(&service->kept, num_spans, sizeof *service->kept, "shards", err));
+    BSW_TRY(bsw_allocate_zero(&service->failed, num_units, sizeof *service->failed, "shards", err));
     for (uint32_t slice = 0; slice < table->num_slices; slice++) {
         struct bsw_span span;
         for (uint32_t first = 0; first < table->num_shards; first += span.num_shards) {
@@ -78,6 +79,8 @@ static void free_units(struct bsw_shard_service *service)
     bsw_free(&service->spans);
     bsw_free(&service->shards);
     bsw_free(&service->kept);
+    bsw_free(&service->failed);
+    service->num_failed = 0;
 }
 
 // Shapes of all units; to be freed.
@@ -126,19 +129,6 @@ enum bsw_status bsw_shard_service_plan(const struct bsw_manifest *manifest,
     free_units(&service);
     bsw_assignment_deinit(&assignment);
     return status;
-}
-
-static enum bsw_status load_unit(struct bsw_shard_service *service, const char *folder, uint32_t u,
-                                 struct bsw_error *err)
-{
-    struct bsw_unit *unit = &service->units[u];
-    const struct bsw_search_settings *settings = &service->settings;
-    BSW_TRY(folder ? bsw_resident_shard_load(service->manifest, folder, unit->shard,
-                                             settings->is_exact, &unit->resident, err)
-                   : bsw_resident_shard_encode(service->manifest, unit->shard, settings->level,
-                                               settings->is_exact, &unit->resident, err));
-    unit->loaded.resident = &unit->resident;
-    return service->backend->load(service->state, u, &unit->loaded, err);
 }
 
 static const float *residual_center(const struct bsw_manifest *manifest)
@@ -191,11 +181,13 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     struct bsw_progress progress;
     bsw_progress_init(&progress, "load", "shards", out->num_units, show_progress);
     for (uint32_t u = 0; u < out->num_units && status == BSW_OK; u++) {
-        status = load_unit(out, folder, u, err);
-        if (status == BSW_OK) out->resident_bytes += resident_bytes(&out->units[u].resident);
+        status = bsw_unit_load(out, folder, u, err);
+        if (status == BSW_OK && out->num_failed == 0)
+            out->resident_bytes += resident_bytes(&out->units[u].resident);
         bsw_progress_update(&progress, u + 1);
     }
-    if (status == BSW_OK && settings->is_checked) status = bsw_self_check_open(out, err);
+    if (status == BSW_OK && settings->is_checked && out->num_failed == 0)
+        status = bsw_self_check_open(out, err);
     bsw_progress_finish(&progress);
     if (status != BSW_OK) bsw_shard_service_close(out);
     out->load_seconds = bsw_clock_seconds() - started;

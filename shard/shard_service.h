@@ -34,6 +34,13 @@ struct bsw_unit {
     size_t first_query, num_queries; // of the current batch
 };
 
+// A unit that could not be loaded, where that is allowed; as it travels.
+struct bsw_failed_unit {
+    uint32_t slice, shard;
+    int32_t status; // enum bsw_status
+    char why[BSW_ERROR_MESSAGE_BYTES];
+};
+
 struct bsw_shard_service {
     const struct bsw_manifest *manifest; // borrowed
     struct bsw_search_settings settings;
@@ -41,6 +48,8 @@ struct bsw_shard_service {
     struct bsw_unit *units;
     struct bsw_backend_shard **shards; // [num_units]: theirs
     uint32_t num_units;
+    struct bsw_failed_unit *failed; // [num_failed]
+    uint32_t num_failed;
     struct bsw_shard_range *spans; // [num_spans], of units
     struct bsw_kept_lists *kept;   // [num_spans], where candidates stay on a device
     uint32_t num_spans;
@@ -78,11 +87,20 @@ enum bsw_status bsw_shard_service_plan(const struct bsw_manifest *manifest,
 // Loads the shards that the assignment, borrowed until close, gives this rank; `show_progress` as
 // for bsw_progress_init. folder NULL: there is no index, shards are coded from the manifest's
 // source (bsw_resident_shard_encode).
+//
+// With settings->is_partial files that are missing, damaged or cannot be read are no error:
+// `failed` names their units, and what was loaded is to be closed and opened anew by a table that
+// does not have them. All raw rows are then compared with their digests, as else they are when they
+// are used.
 enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, const char *folder,
                                        const struct bsw_search_settings *settings,
                                        const struct bsw_assignment *assignment, int rank,
                                        int show_progress, struct bsw_shard_service *out,
                                        struct bsw_error *err);
+// Unit u of those that open loads; in `failed` where it cannot be and may be left out. Behind one
+// that failed the others are only looked at: all is loaded anew without it.
+enum bsw_status bsw_unit_load(struct bsw_shard_service *service, const char *folder, uint32_t u,
+                              struct bsw_error *err);
 // What queries of an index with lists look at from the next batch on; {0}: all lists.
 enum bsw_status bsw_shard_service_look(struct bsw_shard_service *service,
                                        const struct bsw_probe_settings *probe,

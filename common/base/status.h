@@ -29,7 +29,8 @@ BSW_C_BEGIN
     X(ERROR_TIMEOUT, 75, "timeout")         /* cluster: a peer did not answer in time */       \
     X(ERROR_PEER, 75, "peer lost")          /* cluster: transport failed */                    \
     X(ERROR_STOPPED, 75, "stopped")         /* request: a signal asked for it */               \
-    X(ERROR_SELF_CHECK, 70, "self-check")   /* an answer of our own was found wrong */
+    X(ERROR_SELF_CHECK, 70, "self-check")   /* an answer of our own was found wrong */         \
+    X(PARTIAL, 76, "partial")               /* all is done, by the rows that are there */
 
 enum bsw_status {
 #define X(name, exit_code, text) BSW_##name,
@@ -77,7 +78,7 @@ void bsw_first_failure_note(struct bsw_first_failure *failure, uint64_t place,
 enum bsw_status bsw_first_failure_report(const struct bsw_first_failure *failure,
                                          struct bsw_error *err);
 
-// Exit code of the main program for a status: 0, 2, 65, 70, 74 or 75.
+// Exit code of the main program for a status: 0, 2, 65, 70, 74, 75 or 76.
 int bsw_status_exit_code(enum bsw_status status);
 
 // Returns the status to the caller if it is not ok.

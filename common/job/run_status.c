@@ -102,7 +102,10 @@ void bsw_run_status_count(uint64_t done, uint64_t total)
 
 static const char *word_of(int exit_code)
 {
-    return exit_code == 0 ? "complete" : exit_code == 75 ? "stopped" : "failed";
+    return exit_code == 0    ? "complete"
+           : exit_code == 75 ? "stopped"
+           : exit_code == 76 ? "partial"
+                             : "failed";
 }
 
 // JSON is UTF-8, file names in a message may be anything.
@@ -115,7 +118,8 @@ static json_t *describe(enum bsw_status status, const char *message)
     }
     int exit_code = bsw_status_exit_code(status);
     uint64_t total = atomic_load(&run.total), done = atomic_load(&run.done);
-    if (status == BSW_OK) done = total; // those that an earlier run did, too
+    if (status == BSW_OK || status == BSW_PARTIAL)
+        done = total; // those that an earlier run did, too
     return json_pack("{s:s, s:i, s:s, s:I, s:I, s:s, s:s}", "status", word_of(exit_code),
                      "exit_code", exit_code, "message", plain, "done", (json_int_t)done, "total",
                      (json_int_t)total, "unit", run.unit, "command", run.command);

@@ -5,11 +5,12 @@
 // run said away first. None: still at work, ended by force, or, beside the output, failed and left
 // neither an output nor anything to resume.
 //
-//   {"status": "complete" | "stopped" | "failed", "exit_code": 0, "message": "", "done": 20,
+//   {"status": "complete" | "partial" | "stopped" | "failed", "exit_code": 0, "message": "",
+//   "done": 20,
 //    "total": 20, "unit": "queries", "command": "search"}
-// stopped is exit code 75, of a signal or a lost rank: --resume goes on. done and total are 0 for a
-// command that does not count. Older versions wrote OUTPUT.STATUS.json instead: that goes when
-// the output is made anew.
+// stopped is exit code 75, of a signal or a lost rank: --resume goes on. partial is 76: all is
+// done, of the rows that were there. done and total are 0 for a command that does not count. Older
+// versions wrote OUTPUT.STATUS.json instead: that goes when the output is made anew.
 #ifndef BITSWEEP_COMMON_RUN_STATUS_H
 #define BITSWEEP_COMMON_RUN_STATUS_H
 

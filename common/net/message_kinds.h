@@ -23,6 +23,7 @@ enum bsw_message_kind {
     // search: which rank answers for what; the exchanges of a batch, one for each enum
     // bsw_exchange, and what comes after
     BSW_MESSAGE_ASSIGNMENT,
+    BSW_MESSAGE_MISSING,
     BSW_MESSAGE_FILTER,
     BSW_MESSAGE_FIRST_EXCHANGE = 16,
     BSW_MESSAGE_STATISTICS = 32,

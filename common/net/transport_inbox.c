@@ -127,7 +127,7 @@ enum bsw_status bsw_outcome_read(const void *data, size_t bytes, int source,
     if (bytes == sizeof *out) {
         memcpy(out, data, sizeof *out);
         out->message[sizeof out->message - 1] = '\0';
-        if (out->status >= BSW_OK && out->status <= BSW_ERROR_SELF_CHECK) return BSW_OK;
+        if (out->status >= BSW_OK && out->status <= BSW_PARTIAL) return BSW_OK;
     }
     return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent an agreement that makes no sense", source);
 }

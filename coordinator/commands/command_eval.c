@@ -35,6 +35,8 @@ static const struct bsw_option option_rows[] = {
     OPTION("ties", measure.ties,
            .help = "also print the recall with ties: an id whose value in the file equals the last "
                    "true neighbour's counts, too; --base implies it, by exact values"),
+    OPTION("partial", measure.is_partial,
+           .help = "compare a result of search --allow-partial that lacks rows"),
     OPTION("force", measure.force,
            .help = "compare files even if they say that rows, queries or metrics differ"),
     BSW_OPTION_GROUP(struct eval_options, common, bsw_common_option_group),
@@ -118,6 +120,8 @@ static void report(const struct eval_options *o, const struct bsw_evaluation *e)
     else
         bsw_facts_say(&facts, "%s as the last true neighbour\n", values[e->ties]);
     tell_doubts(&facts, e);
+    bsw_fact_real(&facts, "coverage", searched->coverage,
+                  searched->coverage < 1 ? "partial: a query has seen %.4f of the rows\n" : NULL);
     bsw_fact_text(&facts, "select", searched->select, NULL);
     // A miss may be the queues' fault and not the codes'.
     if (searched->select && strcmp(searched->select, "queue") == 0)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// info: what is in an index, a vector file, a model or a result file.
+// info: what is in an index, a vector file, a model or a result file; and what file an index refers
+// to, where that has moved.
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "coordinator/job/command.h"
 #include "coordinator/job/index_facts.h"
 #include "coordinator/job/index_folder.h"
+#include "coordinator/job/moved_source.h"
 #include "coordinator/search/batch_link.h"
 #include "coordinator/search/merge_choice.h"
 #include "coordinator/search/search_options.h"
@@ -21,7 +23,8 @@
 // Beside the path, a search whose use of device memory is asked for.
 struct info_options {
     struct bsw_common_options common;
-    const char *path;
+    const char *path, *source;
+    uint64_t keep;
     uint64_t gpu_memory, sharers, device_memory, ranks;
     enum bsw_link_choice link;
     struct bsw_search_request request;
@@ -30,10 +33,17 @@ struct info_options {
 #define OPTION(name, member, ...) BSW_OPTION(struct info_options, name, member, __VA_ARGS__)
 
 static const struct bsw_option option_rows[] = {
-    OPTION("path", path, .value_name = "PATH", .is_required = 1, .may_stand_alone = 1,
+    OPTION("path", path, .value_name = "PATH", .may_stand_alone = 1,
            .help =
                "index folder, vector file, model (.rbe), result file or synth:...; of FILE.hdf5 "
                "all its datasets; the name may stand alone"),
+    OPTION("index", path, .value_name = "FOLDER", .help = "the same, of an index"),
+    OPTION("set-source", source, .value_name = "FILE",
+           .help = "index: the file of rows that it refers to is here now; its rows must be the "
+                   "same"),
+    OPTION("keep", keep, .value_name = "N", .default_text = "1", .max = 63,
+           .help = "set-source: older generations whose files stay, for searches that still read "
+                   "them"),
     OPTION("device-memory", device_memory, .value_name = "BYTES", .default_text = "0", .max = 1e15,
            .help = "index: what each rank of a search with the options below takes of a GPU, if "
                    "so much is free for it"),
@@ -310,11 +320,36 @@ static enum bsw_status tell(struct bsw_facts *facts, const struct info_options *
     return tell_results(facts, o->path, err);
 }
 
-static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
+// ---- a source that has moved ----
+
+static void report_source(const struct info_options *o, const struct bsw_moved_source *moved)
 {
-    const struct info_options *o = options;
+    struct bsw_facts f;
+    bsw_facts_begin(&f, bsw_common_facts_form(&o->common), NULL);
+    bsw_fact_text(&f, "index", o->path, "%s");
+    bsw_fact_text(&f, "source", o->source, " takes exact values from %s");
+    bsw_fact_integer(&f, "rows", moved->num_rows, " for %d rows");
+    bsw_fact_integer(&f, "parts", moved->num_parts, NULL);
+    bsw_fact_integer(&f, "referring_parts", moved->num_referring, NULL);
+    if (moved->num_parts < moved->num_referring)
+        bsw_facts_say(&f, "; %d of %d parts still take them from other files",
+                      (int)(moved->num_referring - moved->num_parts), (int)moved->num_referring);
+    bsw_fact_integer(&f, "generation", moved->generation, ", generation %d\n");
+    bsw_facts_end(&f, BSW_OK);
+}
+
+static enum bsw_status set_source(const struct info_options *o, struct bsw_transport *transport,
+                                  struct bsw_error *err)
+{
+    struct bsw_moved_source moved;
+    BSW_TRY(bsw_moved_source_set(o->path, o->source, o->keep, transport, &moved, err));
+    if (transport->rank == 0) report_source(o, &moved);
+    return BSW_OK;
+}
+
+static enum bsw_status tell_all(const struct info_options *o, struct bsw_error *err)
+{
     struct bsw_facts facts;
-    (void)transport;
     if (o->sharers > o->ranks)
         return bsw_fail(err, BSW_ERROR_USAGE, "--sharers %d: there are --ranks %d only",
                         (int)o->sharers, (int)o->ranks);
@@ -324,8 +359,16 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return status;
 }
 
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
+{
+    const struct info_options *o = options;
+    if (!o->path) return bsw_fail(err, BSW_ERROR_USAGE, "info needs a name: bitsweep info PATH");
+    if (o->source) return set_source(o, transport, err);
+    return bsw_transport_agree(transport, transport->rank == 0 ? tell_all(o, err) : BSW_OK, err);
+}
+
 const struct bsw_command bsw_command_info =
     BSW_COMMAND_OFTEN("info", "what is in an index, a model, a vector file or a result file",
-                      struct info_options, BSW_RANK_0,
-                      "device-memory|gpu-memory|"
+                      struct info_options, BSW_ALL_RANKS,
+                      "path|device-memory|gpu-memory|set-source|"
                       "ranks|json");

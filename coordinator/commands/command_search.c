@@ -227,9 +227,22 @@ static void tell_checks(struct bsw_facts *facts, const struct bsw_search *search
     bsw_facts_close(facts);
 }
 
-// pin: --pin; out: the result.
+// coverage: the least of all queries, of earlier runs too.
+static void tell_missing(struct bsw_facts *facts, const struct bsw_search *search, double coverage)
+{
+    const struct bsw_missing_shards *missing = &search->missing;
+    if (!search->settings.is_partial) return;
+    bsw_fact_real(facts, "coverage", coverage,
+                  coverage < 1 ? "\npartial: a query has seen %.4f of the rows\n" : NULL);
+    for (uint32_t i = 0; i < missing->count; i++)
+        bsw_facts_say(facts, "  shard %u is missing: %s\n", missing->items[i].shard,
+                      missing->items[i].why);
+    bsw_facts_merge(facts, bsw_missing_shards_told(missing));
+}
+
+// pin: --pin; out: the result; coverage: the least of all queries.
 static void report(const struct bsw_search *search, enum bsw_facts_form form, const char *pin,
-                   const char *out)
+                   const char *out, double coverage)
 {
     const struct bsw_search_stats stats = bsw_search_stats(search);
     uint64_t num_done = search->parts.num_done;
@@ -251,6 +264,7 @@ static void report(const struct bsw_search *search, enum bsw_facts_form form, co
     tell_checks(&facts, search);
     if (search->settings.is_range)
         bsw_fact_integer(&facts, "found_rows", search->num_within, "\n%d rows are within\n");
+    tell_missing(&facts, search, coverage);
     bsw_fact_integer(&facts, "empty_places", stats.num_empty,
                      stats.num_empty > 0 ? "\n%d places stayed empty (id -1): fewer rows than k "
                                            "were found\n"
@@ -278,6 +292,8 @@ static const struct bsw_option option_rows[] = {
     OPTION("out", result.path, .value_name = "FILE",
            .help = "result file (big-ann's layout, or .npz for NumPy; with --within big-ann's of "
                    "ranges); FILE.json too"),
+    OPTION("base", search.base, .value_name = "FILE",
+           .help = "where the file of rows is that the index refers to, if it has moved"),
     OPTION("text", text, .value_name = "WORDS",
            .help = "in place of both: one query of an index of texts; prints what is found"),
     OPTION("show", show, .value_name = "FILE",
@@ -402,14 +418,31 @@ static enum bsw_status show_result(const struct search_options *o, struct bsw_er
 
 // ---- the whole ----
 
+// All ranks, after all else: BSW_PARTIAL, on rank 0 with what is missing, where rows are.
+static enum bsw_status conclude(const struct search_options *o, const struct bsw_search *search,
+                                double coverage, struct bsw_error *err)
+{
+    const struct bsw_missing_shards *missing = &search->missing;
+    enum bsw_status status = BSW_OK;
+    if (!search->settings.is_partial) return BSW_OK;
+    if (coverage < 1 && search->transport->rank == 0)
+        status = bsw_fail(err, BSW_PARTIAL, "%s is partial: a query has seen %.4f of the rows%s%s",
+                          o->text ? "the answer" : o->result.path, coverage,
+                          missing->count > 0 ? ": " : "; --resume without --allow-partial",
+                          missing->count > 0 ? missing->items[0].why : "");
+    return bsw_transport_agree(search->transport, status, err);
+}
+
 static enum bsw_status search_all(struct search_options *o, struct bsw_transport *transport,
                                   struct bsw_error *err)
 {
     struct bsw_search search = {0};
     enum bsw_status status = bsw_search_open(&search, transport, &o->search, err);
     if (status == BSW_OK) status = bsw_search_run(&search, &o->run, err);
+    double coverage = o->text ? search.coverage : o->result.coverage;
     if (status == BSW_OK && transport->rank == 0 && !o->text && !(o->show && o->common.json))
-        report(&search, bsw_common_facts_form(&o->common), o->common.pin, o->result.path);
+        report(&search, bsw_common_facts_form(&o->common), o->common.pin, o->result.path, coverage);
+    if (status == BSW_OK) status = conclude(o, &search, coverage, err);
     bsw_search_close(&search);
     return status;
 }
@@ -427,12 +460,15 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     enum bsw_status status = o->text ? begin_text(o, &query, err) : BSW_OK;
     if (o->text) status = bsw_transport_agree(transport, status, err);
     if (status == BSW_OK) status = search_all(o, transport, err);
+    enum bsw_status shown = BSW_OK;
+    int is_partial = status == BSW_PARTIAL, is_done = status == BSW_OK || is_partial;
     bsw_range_sink_close(&o->range, status);
-    if (!o->text) bsw_result_sink_close(&o->result, status);
-    if (status == BSW_OK && transport->rank == 0 && o->text)
-        status = show(o, &query.answers, err);
-    else if (status == BSW_OK && transport->rank == 0 && o->show)
-        status = show_result(o, err);
+    if (!o->text) bsw_result_sink_close(&o->result, is_done ? BSW_OK : status);
+    if (is_done && transport->rank == 0 && o->text)
+        shown = show(o, &query.answers, err);
+    else if (is_done && transport->rank == 0 && o->show)
+        shown = show_result(o, err);
+    if (shown != BSW_OK) status = shown;
     end_text(&query);
     return o->text || o->show ? bsw_transport_agree(transport, status, err) : status;
 }

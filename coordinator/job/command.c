@@ -137,7 +137,7 @@ static void print_error(const struct bsw_transport *transport, const struct bsw_
 {
     if (err->message[0] == '\0') return;
     if (transport->rank != 0 && !transport->broken) return;
-    if (err->rank >= 0 && transport->num_ranks > 1)
+    if (err->rank >= 0 && transport->num_ranks > 1 && err->status != BSW_PARTIAL)
         fprintf(stderr, "bitsweep: rank %d: %s\n", err->rank, err->message);
     else
         fprintf(stderr, "bitsweep: %s\n", err->message);
@@ -266,7 +266,7 @@ int bsw_program_run(const struct bsw_program *program, int argc, char **argv)
             bsw_fail(&err, BSW_ERROR_IO, is_reader_gone() ? "" : "cannot write to standard output");
     }
     status = conclude(&transport, status, &err);
-    bsw_transport_close(&transport, status != BSW_OK);
+    bsw_transport_close(&transport, status != BSW_OK && status != BSW_PARTIAL);
     return bsw_status_exit_code(status);
 }
 

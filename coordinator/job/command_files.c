@@ -123,6 +123,7 @@ static enum bsw_status check_output(const struct bsw_command_files *files, const
                  {".json", files->is_result},
                  {".journal", files->is_result},
                  {".STATUS.json", files->is_result},
+                 {".coverage.npy", files->is_result},
                  {".neighbors.ibin", files->is_split},
                  {".distances.fbin", files->is_split}};
     char name[BSW_PATH_BYTES], target[BSW_PATH_BYTES];

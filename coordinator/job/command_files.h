@@ -16,7 +16,7 @@ struct bsw_command_files {
     // As options name them, NULL: none. synth: is no file; of FILE.hdf5:DATASET it is FILE.hdf5.
     const char *inputs[BSW_MOST_FILES];
     const char *outputs[BSW_MOST_FILES]; // NULL: none
-    int is_result; // of each also OUT.json, OUT.partial, OUT.journal and OUT.STATUS.json
+    int is_result; // of each also OUT.json, .partial, .journal, .coverage.npy, .STATUS.json
     int is_split;  // of each also OUT.neighbors.ibin and OUT.distances.fbin
     // An index that is read: its files, told by their names, and the file that its raw rows are in.
     // NULL: none.

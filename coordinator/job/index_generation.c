@@ -352,6 +352,15 @@ enum bsw_status bsw_generation_commit(struct bsw_generation *g, uint64_t keep,
     return BSW_OK;
 }
 
+int bsw_generation_is_other(const char *index, const struct bsw_manifest *manifest)
+{
+    struct bsw_manifest now;
+    if (!index || bsw_manifest_read(index, &now, NULL) != BSW_OK) return 0;
+    int is_other = now.build_digest != manifest->build_digest;
+    bsw_manifest_deinit(&now);
+    return is_other;
+}
+
 enum bsw_status bsw_generation_explain(const char *index, const struct bsw_manifest *manifest,
                                        enum bsw_status status, struct bsw_error *err)
 {

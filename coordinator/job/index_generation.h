@@ -59,6 +59,9 @@ enum bsw_status bsw_generations_remove(const char *folder, struct bsw_error *err
 // Whether a file of an index folder is made by changes.
 int bsw_generation_makes(const char *name);
 
+// Whether the index in the folder is another than the manifest's by now.
+int bsw_generation_is_other(const char *index, const struct bsw_manifest *manifest);
+
 // After `status`, why files of the manifest could not be read: prefixes that the index in the
 // folder is of another generation meanwhile.
 enum bsw_status bsw_generation_explain(const char *index, const struct bsw_manifest *manifest,

@@ -46,6 +46,8 @@ static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *f
                                (json_int_t)facts->rows, "first_row", (json_int_t)facts->first_row);
     if (facts->queries_digest != 0) add_queries(object, facts);
     if (facts->allow.digest != 0) add_allow(object, &facts->allow);
+    if (facts->coverage > 0 && facts->coverage < 1)
+        json_object_set_new(object, "coverage", json_real(facts->coverage));
     add_integer(object, "dims", facts->dims);
     if (facts->bits > 0) json_object_set_new(object, "bits", json_real(facts->bits));
     if (facts->settings) json_object_update(object, facts->settings);
@@ -146,6 +148,8 @@ static void take_inputs(const json_t *object, struct bsw_sidecar *facts)
     facts->has_first_query = json_is_integer(first_query);
     facts->first_query = count_of(object, "first_query");
     facts->queries_digest = digest_of(object, "queries_digest");
+    const json_t *coverage = json_object_get(object, "coverage");
+    if (json_is_number(coverage)) facts->coverage = json_number_value(coverage);
     facts->allow.digest = digest_of(object, "allow_digest");
     facts->allow.num_masks = count_of(object, "allow_masks");
 }
@@ -165,7 +169,7 @@ enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts, st
 {
     char path[BSW_PATH_BYTES];
     json_t *object;
-    *facts = (struct bsw_sidecar){0};
+    *facts = (struct bsw_sidecar){.coverage = 1};
     BSW_TRY(bsw_path_format(path, err, "%s.json", file));
     if (!bsw_file_exists(path)) return BSW_OK;
     BSW_TRY(bsw_json_file_read(path, &object, err));

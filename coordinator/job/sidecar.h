@@ -33,6 +33,9 @@ struct bsw_sidecar {
     int has_first_query;
     int has_within;                 // read only: the rows are those within a value, not the best k
     double within;                  // that value
+    // The least share of the rows that a query could find; 0 or 1: all of them. Read: 1 unless
+    // FILE.json says less.
+    double coverage;
     struct bsw_allowed_facts allow; // which rows might be found; when read the digest alone
 };
 

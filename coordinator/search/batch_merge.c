@@ -99,6 +99,7 @@ static enum bsw_status find_parts(struct bsw_batch_merge *merge, const struct bs
     size_t bytes = num_queries * table->num_shards * sizeof(struct bsw_part);
     merge->num_queries = num_queries;
     BSW_TRY(bsw_buffer_reserve(&merge->parts, bytes, err));
+    if (bytes > 0) memset(merge->parts.data, 0, bytes); // of shards that nobody answers for
     for (uint32_t rank = 0; rank < table->num_ranks; rank++) {
         struct cursor cursor = {payloads[rank].data, payloads[rank].bytes};
         int is_good = 1;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/search/result_journal.h"
 
-#include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/file.h"
+#include "common/files/coverage_file.h"
 #include "common/files/row_ids.h"
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
@@ -16,11 +18,14 @@
 struct batch_record {
     uint64_t first, count;
     uint64_t digest; // of the result's bytes
+    double coverage; // written where it is below 1
 };
+#define WHOLE_RECORD_BYTES offsetof(struct batch_record, coverage)
 
 // What the journal says, before it is checked.
 struct replay {
     uint64_t num_queries;
+    int is_partial;
     struct bsw_buffer records;
 };
 
@@ -28,16 +33,25 @@ static enum bsw_status replay_record(void *context, const void *payload, size_t 
                                      struct bsw_error *err)
 {
     struct replay *replay = context;
-    struct batch_record record;
-    if (bytes != sizeof record)
-        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%zu bytes, not %zu", bytes, sizeof record);
-    memcpy(&record, payload, sizeof record);
+    struct batch_record record = {.coverage = 1};
+    if (bytes != sizeof record && bytes != WHOLE_RECORD_BYTES)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%zu bytes, not %zu", bytes, WHOLE_RECORD_BYTES);
+    memcpy(&record, payload, bytes);
     if (record.count > replay->num_queries || record.first > replay->num_queries - record.count) {
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%llu queries from %llu, there are %llu",
                         (unsigned long long)record.count, (unsigned long long)record.first,
                         (unsigned long long)replay->num_queries);
     }
+    if (!(record.coverage > 0 && record.coverage <= 1))
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "a coverage of %g", record.coverage);
+    if (record.coverage < 1 && !replay->is_partial) return BSW_OK; // to be done anew
     return bsw_buffer_append(&replay->records, &record, sizeof record, err);
+}
+
+static void set_shares(struct bsw_result_journal *result, uint64_t first, uint64_t count,
+                       double coverage)
+{
+    for (uint64_t q = first; result->shares && q < first + count; q++) result->shares[q] = coverage;
 }
 
 static int compare_records(const void *a, const void *b)
@@ -107,6 +121,8 @@ static enum bsw_status go_on(struct bsw_result_journal *result, const struct rep
     size_t count = replay->records.bytes / sizeof *records;
     BSW_TRY(bsw_result_writer_begin(result->writer, count > 0, err));
     BSW_TRY(keep_good(result->writer, records, &count, err));
+    for (size_t i = 0; i < count; i++)
+        set_shares(result, records[i].first, records[i].count, records[i].coverage);
     BSW_TRY(find_parts(result, records, count, replay->num_queries, err));
     bsw_stop_begin(save, result);
     return BSW_OK;
@@ -116,7 +132,7 @@ static enum bsw_status open_journal(struct bsw_result_journal *result,
                                     const struct bsw_result_journal_options *o,
                                     const char *journal_path, struct bsw_error *err)
 {
-    struct replay replay = {.num_queries = o->num_queries};
+    struct replay replay = {.num_queries = o->num_queries, .is_partial = o->is_partial};
     const struct bsw_journal_options options = {
         .path = journal_path,
         .mode = bsw_journal_mode_of(o->is_forced, o->is_resumed),
@@ -166,7 +182,10 @@ enum bsw_status bsw_result_journal_open(const struct bsw_result_journal_options 
                                         struct bsw_result_journal *out, struct bsw_error *err)
 {
     char journal_path[BSW_PATH_BYTES];
-    *out = (struct bsw_result_journal){.path = o->path};
+    *out = (struct bsw_result_journal){.path = o->path, .num_queries = o->num_queries};
+    if (o->is_partial)
+        BSW_TRY(bsw_allocate(&out->shares, o->num_queries, sizeof *out->shares, "coverage", err));
+    set_shares(out, 0, o->num_queries, 1);
     BSW_TRY(bsw_path_format(journal_path, err, "%s.journal", o->path));
     if (!o->fields) {
         BSW_TRY(bsw_result_writer_create(o->path, o->num_queries, o->k, o->wide_ids, o->is_forced,
@@ -183,10 +202,14 @@ enum bsw_status bsw_result_journal_put(void *context, uint64_t first, size_t cou
                                        struct bsw_error *err)
 {
     struct bsw_result_journal *result = context;
+    double coverage = result->coverage > 0 ? result->coverage : 1;
     BSW_TRY(bsw_result_writer_put(result->writer, first, count, ids, values, err));
+    set_shares(result, first, count, coverage);
     if (!result->journal) return BSW_OK;
-    const struct batch_record record = {first, count, bsw_result_writer_digest(result->writer)};
-    BSW_TRY(bsw_journal_append(result->journal, &record, sizeof record, err));
+    const struct batch_record record = {first, count, bsw_result_writer_digest(result->writer),
+                                        coverage};
+    BSW_TRY(bsw_journal_append(result->journal, &record,
+                               coverage < 1 ? sizeof record : WHOLE_RECORD_BYTES, err));
     return bsw_journal_commit_if_due(result->journal, err);
 }
 
@@ -200,16 +223,44 @@ void bsw_result_journal_note_check(void *context, int is_passed)
         bsw_journal_mark(result->journal);
 }
 
+void bsw_result_journal_note_coverage(void *context, double coverage)
+{
+    struct bsw_result_journal *result = context;
+    result->coverage = coverage;
+}
+
+double bsw_result_journal_coverage(const struct bsw_result_journal *result)
+{
+    double least = 1;
+    for (uint64_t q = 0; result->shares && q < result->num_queries; q++)
+        if (result->shares[q] < least) least = result->shares[q];
+    return least;
+}
+
+// One that an earlier result left goes.
+static enum bsw_status write_shares(const struct bsw_result_journal *result, int is_partial,
+                                    struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    if (is_partial)
+        return bsw_coverage_write(result->path, result->shares, result->num_queries, err);
+    BSW_TRY(bsw_coverage_path(path, result->path, err));
+    unlink(path);
+    return BSW_OK;
+}
+
 enum bsw_status bsw_result_journal_finish(struct bsw_result_journal *result,
                                           const struct bsw_sidecar *facts, struct bsw_error *err)
 {
+    enum bsw_status outcome = bsw_result_journal_coverage(result) < 1 ? BSW_PARTIAL : BSW_OK;
     BSW_TRY(bsw_result_writer_sync(result->writer, err)); // may take long, and be interrupted
     bsw_stop_hold();
-    enum bsw_status status = bsw_sidecar_finish(result->writer, result->path, facts, err);
+    enum bsw_status status = write_shares(result, outcome == BSW_PARTIAL, err);
+    if (status == BSW_OK) status = bsw_sidecar_finish(result->writer, result->path, facts, err);
     // Before the journal goes: a run that is killed in between must not look unfinished.
-    if (status == BSW_OK) status = bsw_run_status_write(BSW_OK, "", err);
+    if (status == BSW_OK) status = bsw_run_status_write(outcome, "", err);
     if (status == BSW_OK && result->journal) status = bsw_journal_remove(&result->journal, err);
-    if (status == BSW_OK) bsw_stop_conclude(0);
+    if (status == BSW_OK) bsw_stop_conclude(bsw_status_exit_code(outcome));
     bsw_stop_release();
     return status;
 }
@@ -225,6 +276,7 @@ void bsw_result_journal_close(struct bsw_result_journal *result, enum bsw_status
         if (status != BSW_OK) bsw_run_status_set_output(NULL, "", NULL);
     }
     bsw_free(&result->left.parts);
+    bsw_free(&result->shares);
     *result = (struct bsw_result_journal){0};
 }
 
@@ -269,6 +321,7 @@ static enum bsw_status open_result(struct bsw_result_sink *sink, const struct bs
                     manifest->first_row + manifest->num_rows > (uint64_t)INT32_MAX + 1,
         .is_forced = sink->is_forced,
         .is_resumed = sink->is_resumed,
+        .is_partial = search->settings.is_partial,
         .fields = sink->is_journaled ? &fields : NULL};
     return bsw_result_journal_open(&options, &sink->result, err);
 }
@@ -290,6 +343,12 @@ static void note_check(void *context, int is_passed)
 {
     struct bsw_result_sink *sink = context;
     bsw_result_journal_note_check(&sink->result, is_passed);
+}
+
+static void note_coverage(void *context, double coverage)
+{
+    struct bsw_result_sink *sink = context;
+    bsw_result_journal_note_coverage(&sink->result, coverage);
 }
 
 static void note_progress(void *context, uint64_t done, uint64_t total)
@@ -321,7 +380,11 @@ struct bsw_sidecar bsw_result_facts(const struct bsw_search *search)
 static enum bsw_status finish(void *context, const struct bsw_search *search, struct bsw_error *err)
 {
     struct bsw_result_sink *sink = context;
-    const struct bsw_sidecar facts = bsw_result_facts(search);
+    struct bsw_sidecar facts = bsw_result_facts(search);
+    facts.coverage = sink->coverage = bsw_result_journal_coverage(&sink->result);
+    json_t *missing = bsw_missing_shards_told(&search->missing);
+    json_object_update(facts.settings, missing);
+    json_decref(missing);
     enum bsw_status status = bsw_result_journal_finish(&sink->result, &facts, err);
     json_decref(facts.settings);
     return status;
@@ -334,6 +397,7 @@ struct bsw_search_sink bsw_result_sink(struct bsw_result_sink *sink)
         .answers = {.context = &sink->result, .take = bsw_result_journal_put},
         .open = open_sink,
         .note_check = note_check,
+        .note_coverage = note_coverage,
         .note_progress = note_progress,
         .finish = finish};
 }

@@ -8,12 +8,10 @@
 #include "common/base/arithmetic.h"
 #include "common/base/clock.h"
 #include "common/base/process.h"
-#include "common/files/row_ids.h"
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
-#include "coordinator/job/index_generation.h"
+#include "coordinator/job/moved_source.h"
 #include "coordinator/job/same_input.h"
-#include "coordinator/search/merge_choice.h"
 #include "coordinator/search/search_answers.h"
 #include "shard/codecs/codec.h"
 
@@ -23,9 +21,14 @@
 static enum bsw_status take_manifest(struct bsw_search *search, struct bsw_error *err)
 {
     const struct bsw_search_options *o = &search->options;
-    if (o->index) return bsw_manifest_read(o->index, &search->manifest, err);
-    search->manifest = *o->manifest;
-    return BSW_OK;
+    struct bsw_moved_source moved;
+    if (!o->index) {
+        search->manifest = *o->manifest;
+        return BSW_OK;
+    }
+    BSW_TRY(bsw_manifest_read(o->index, &search->manifest, err));
+    if (!o->base) return BSW_OK;
+    return bsw_moved_source_take(&search->manifest, o->index, o->base, 0, &moved, err);
 }
 
 static const char *name_of(const struct bsw_search *search)
@@ -81,157 +84,6 @@ enum bsw_status bsw_search_open(struct bsw_search *search, struct bsw_transport 
     *search = (struct bsw_search){.transport = transport, .options = *options};
     BSW_TRY(bsw_transport_agree(transport, prepare(search, err), err));
     return bsw_same_input_agree(transport, input_digest(search), name_of(search), err);
-}
-
-// ---- load ----
-
-// Kernels find entries themselves, as `brute` does.
-static const char *what_needs_cpu(const struct bsw_search *search)
-{
-    const struct bsw_selection_settings *selection = &search->settings.selection;
-    if (search->settings.is_range) return "--within";
-    if (selection->is_on && strcmp(selection->finder->name, "brute") != 0)
-        return "--entries-by other than brute";
-    if (selection->is_on && selection->radii == BSW_RADII_NEAREST) return "--radii nearest";
-    return NULL;
-}
-
-static enum bsw_status open_device(struct bsw_search *search, struct bsw_error *err)
-{
-    BSW_TRY(bsw_device_choice_open(&search->options.device, what_needs_cpu(search),
-                                   search->transport, &search->device, err));
-    search->settings.device = search->device.device;
-    return BSW_OK;
-}
-
-// Whether a rank's device has room, as far as that is known before link and merge.
-static enum bsw_status find_room(const struct bsw_search *search, struct bsw_error *err)
-{
-    const bsw_transport *transport = search->transport;
-    struct bsw_memory_forecast forecast;
-    size_t free_bytes;
-    if (!search->device.device) return BSW_OK;
-    BSW_TRY(bsw_device_free_bytes(search->device.device, &free_bytes, err));
-    enum bsw_status status =
-        bsw_shard_service_plan(&search->manifest, &search->settings, transport->rank,
-                               transport->num_ranks, free_bytes, &forecast, err);
-    if (status == BSW_OK && forecast.streamed_bytes > 0)
-        status = bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY,
-                          "%zu bytes of device memory are free, and %zu bytes of codes of an index "
-                          "with lists would come from host memory for every batch",
-                          free_bytes, forecast.streamed_bytes);
-    if (status == BSW_OK) return BSW_OK;
-    return bsw_prefix(err, status, "%s: ", bsw_device_label(search->device.device));
-}
-
-// `auto` takes CPUs where a device has too little memory for the codes of an index with lists: the
-// bus is slower than a CPU's memory, and lists leave little else to do. All ranks.
-static enum bsw_status leave_full_devices(struct bsw_search *search, struct bsw_error *err)
-{
-    struct bsw_chosen_device *chosen = &search->device;
-    struct bsw_error why;
-    if (strcmp(search->options.device.text, "auto") != 0 || search->manifest.lists.count == 0)
-        return BSW_OK;
-    enum bsw_status status = find_room(search, &why);
-    status = bsw_transport_agree(search->transport, status, &why);
-    if (status == BSW_OK) return BSW_OK;
-    if (err) *err = why;
-    if (status != BSW_ERROR_OUT_OF_MEMORY) return status;
-    if (chosen->device) snprintf(chosen->note, sizeof chosen->note, "%.255s", why.message);
-    bsw_device_close(&chosen->device);
-    search->settings.device = NULL;
-    return BSW_OK;
-}
-
-// All ranks, each with its device or none. Before shards are loaded, which get what memory is left.
-static enum bsw_status open_link(struct bsw_search *search, struct bsw_error *err)
-{
-    BSW_TRY(bsw_device_link_open(search->transport, search->device.device, search->options.link,
-                                 &search->link, search->link_note, err)); // all return alike
-    enum bsw_status status =
-        bsw_batch_link_open(search->link, search->device.device, search->transport,
-                            &search->manifest, &search->settings, &search->batch_link, err);
-    BSW_TRY(bsw_transport_agree(search->transport, status, err));
-    if (search->device.device) status = bsw_device_share(search->device.device, err);
-    return bsw_transport_agree(search->transport, status, err);
-}
-
-// Where cuts are found. After the link, which takes memory too.
-static enum bsw_status open_merge(struct bsw_search *search, struct bsw_error *err)
-{
-    struct bsw_search_settings *settings = &search->settings;
-    size_t room;
-    BSW_TRY(bsw_merge_choose(search->transport, search->device.device, search->link,
-                             search->link_note, &search->manifest, &search->assignment,
-                             search->options.request.merge, settings, &room, err));
-    if (settings->merge_place == BSW_MERGE_ON_HOST) return BSW_OK;
-    const struct bsw_device_merge_needs needs =
-        bsw_merge_needs(&search->manifest, &search->assignment, settings);
-    enum bsw_status status =
-        bsw_batch_device_merge_open(&needs, search->link, search->device.device, search->transport,
-                                    room, &search->device_merge, err);
-    return bsw_transport_agree(search->transport, status, err);
-}
-
-// From now on. Checks on CPUs look at all codes, others at a part of them: only a round of those
-// shows that what was answered before it is right. Another rank may have a device where this one
-// has none.
-static struct bsw_check_schedule schedule_checks(const struct bsw_search *search)
-{
-    const struct bsw_search_options *o = &search->options;
-    int is_cpu = strcmp(o->device.text, "cpu") == 0 || bsw_device_kind()[0] == '\0';
-    return (struct bsw_check_schedule){
-        .seconds = o->is_unchecked ? 0 : o->check_seconds,
-        .checked_at = bsw_clock_seconds(),
-        .round = is_cpu ? 1 : bsw_self_check_round(&search->manifest, &search->assignment)};
-}
-
-// Rank 0, which answers.
-static enum bsw_status read_ids(struct bsw_search *search, struct bsw_error *err)
-{
-    const struct bsw_search_options *o = &search->options;
-    if (search->transport->rank != 0 || !o->index || o->answers_rows) return BSW_OK;
-    BSW_TRY(bsw_row_ids_read(&search->manifest, o->index, &search->row_ids, err));
-    search->batches.finish.row_ids = search->row_ids;
-    return BSW_OK;
-}
-
-enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err)
-{
-    struct bsw_transport *transport = search->transport;
-    const struct bsw_progress *progress = search->options.progress;
-    if (search->is_loaded) return BSW_OK;
-    BSW_TRY(bsw_transport_agree(transport, open_device(search, err), err));
-    BSW_TRY(leave_full_devices(search, err));
-    BSW_TRY(bsw_assignment_share(transport, search->manifest.num_shards, &search->assignment, err));
-    BSW_TRY(open_link(search, err));
-    BSW_TRY(open_merge(search, err));
-    enum bsw_status status = bsw_shard_service_open(
-        &search->manifest, search->options.index, &search->settings, &search->assignment,
-        transport->rank, transport->rank == 0 && progress && progress->is_shown, &search->service,
-        err);
-    if (status == BSW_OK) {
-        status = bsw_batch_search_init(&search->batches, transport, &search->service,
-                                       &search->queries, err);
-    }
-    if (status == BSW_OK) status = read_ids(search, err);
-    status = bsw_generation_explain(search->options.index, &search->manifest, status, err);
-    if (status == BSW_OK) status = bsw_self_check_answers(&search->service, err);
-    if (search->link) search->batches.link = &search->batch_link;
-    search->batches.filter = &search->filter;
-    if (search->device_merge.device) search->batches.device_merge = &search->device_merge;
-    search->batches.checks = schedule_checks(search);
-    search->is_loaded = status == BSW_OK;
-    return bsw_transport_agree(transport, status, err);
-}
-
-enum bsw_status bsw_search_look(struct bsw_search *search, const struct bsw_probe_settings *probe,
-                                struct bsw_error *err)
-{
-    enum bsw_status status = BSW_OK;
-    search->settings.probe = *probe;
-    if (search->is_loaded) status = bsw_shard_service_look(&search->service, probe, err);
-    return bsw_transport_agree(search->transport, status, err);
 }
 
 // ---- what a rank reports of a run ----
@@ -429,6 +281,8 @@ static enum bsw_status begin(struct bsw_search *search, const struct bsw_search_
     search->batches.checks.note = transport->rank == 0 ? run->sink->note_check : NULL;
     search->batches.checks.context = run->sink->context;
     bsw_search_range_begin(search);
+    if (transport->rank == 0 && run->sink->note_coverage)
+        run->sink->note_coverage(run->sink->context, search->coverage);
     if (transport->rank == 0) status = open_pipeline(search, err);
     search->cpu_started = bsw_process_seconds();
     return bsw_transport_agree(transport, status, err);
@@ -517,6 +371,7 @@ void bsw_search_close(struct bsw_search *search)
     bsw_codec_model_close(&search->model);
     bsw_free(&search->row_ids);
     bsw_number_sets_deinit(&search->row_tags);
+    bsw_missing_shards_deinit(&search->missing);
     if (search->options.index) bsw_manifest_deinit(&search->manifest);
     *search = (struct bsw_search){0};
 }
@@ -576,7 +431,8 @@ struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
     double asked = (double)stats.num_searched * (double)passes;
     stats.rows_a_query = (double)pairs / asked;
     // Every shard has its part of a list.
-    stats.lists_a_query = (double)list_pairs / asked / search->manifest.num_shards;
+    uint32_t num_shards = search->manifest.num_shards - search->missing.count;
+    stats.lists_a_query = (double)list_pairs / asked / num_shards;
     stats.queries_per_second = (double)stats.num_searched / stats.seconds;
     stats.selection = selection;
     stats.entries_share = share_of(selection.num_within, selection.num_entries);

@@ -20,6 +20,7 @@
 #include "coordinator/job/job_events.h"
 #include "coordinator/job/text_model.h"
 #include "coordinator/search/batch_pipeline.h"
+#include "coordinator/search/missing_shards.h"
 #include "coordinator/search/search_settings.h"
 #include "shard/codecs/codec.h"
 
@@ -37,6 +38,7 @@ struct bsw_search_options {
     const char *within;         // --within, a range in place of the best k; or NULL
     const char *index;          // folder
     const char *query_tags;     // file of tags that rows must have, in place of it; NULL: none
+    const char *base;           // the file that the index refers to, where it has moved; or NULL
     const char *allow;          // file of rows that queries may find (allowed_rows.h); NULL: all
     int has_masks;              // runs bring some in memory
     // With index NULL: shards are coded from the source that it names; its own arrays are borrowed.
@@ -70,6 +72,9 @@ struct bsw_search_sink {
                             struct bsw_search_parts *out, struct bsw_error *err);
     // As struct bsw_check_schedule's.
     void (*note_check)(void *context, int is_passed);
+    // Rank 0, before the first answer: the share of the rows that queries can find; 1 but where
+    // shards are missing.
+    void (*note_coverage)(void *context, double coverage);
     // Queries of all passes that were answered, from any thread, and how many that will be.
     void (*note_progress)(void *context, uint64_t done, uint64_t total);
     // All answers were taken, the last self-check has passed on all ranks, statistics are there.
@@ -130,7 +135,9 @@ struct bsw_search {
     struct bsw_assignment assignment;
     struct bsw_shard_service service;
     struct bsw_batch_search batches;
-    int64_t *row_ids; // rank 0: of an index whose rows have ids; owned
+    struct bsw_missing_shards missing; // rank 0
+    double coverage;                   // of each query, once shards are loaded
+    int64_t *row_ids;                  // rank 0: of an index whose rows have ids; owned
     int is_loaded;
     // The last run.
     struct bsw_search_run run;

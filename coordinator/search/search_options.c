@@ -202,6 +202,10 @@ static const struct setting list[] = {
     {OPTION("exclude-self", request.exclude_self,
             .help = "leave row i out of the answer of query i: for queries that are the base"),
      IN_LIBRARY(exclude_self), IS(options.request.exclude_self), TOLD(JOURNAL | REPORT)},
+    {OPTION("allow-partial", request.is_partial,
+            .help = "answer from the shards that can be read, if some cannot: exit code 76, and "
+                    "FILE.coverage.npy has the share of the rows that each query saw"),
+     IN_LIBRARY(allow_partial), IS(settings.is_partial), TOLD_IF(REPORT, settings.is_partial)},
     {FACT("candidates"), IS(settings.keep), TOLD(JOURNAL)},
 };
 

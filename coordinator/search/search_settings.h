@@ -88,6 +88,7 @@ struct bsw_search_request {
         merge;        // AUTO: on several ranks exchange, or ladder without linked devices
     uint64_t batch;   // queries at a time, at most
     int exclude_self; // row i is not in the answer of query i
+    int is_partial;   // answers of the shards that can be loaded, if some cannot
     // For an index with lists: at most so many a query (BSW_PROBE_ALL: all), and none further away
     // than this times the yardstick of coarse_search.h. Or the recall that is asked for: the
     // cheapest entry of the index's table that reaches it gives probe, ratio and, unless that is

@@ -57,6 +57,12 @@ static enum bsw_status read_inputs(struct bsw_evaluation *e, struct bsw_error *e
                         (unsigned long long)e->results.num_queries, o->groundtruth,
                         (unsigned long long)e->truth.num_queries);
     }
+    if (e->result_facts.coverage < 1 && !o->is_partial)
+        return bsw_fail(
+            err, BSW_ERROR_USAGE,
+            "%s is partial: a query has seen %.4f of the rows; --partial compares it all "
+            "the same",
+            o->results, e->result_facts.coverage);
     if (o->force) return BSW_OK;
     BSW_TRY(bsw_sidecar_compare(o->results, &e->result_facts, o->groundtruth, &e->truth_facts,
                                 "; --force compares them anyway", err));

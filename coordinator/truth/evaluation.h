@@ -63,8 +63,9 @@ struct bsw_evaluation_settings {
     const char *metric;         // NULL: what the companions of the files say
     uint64_t k;                 // true neighbours of a query; 0: all columns that both files have
     struct bsw_row_range query_rows;
-    int ties;  // without base: count ties by the values of the files
-    int force; // files may say that rows, queries or metrics differ
+    int ties;       // without base: count ties by the values of the files
+    int force;      // files may say that rows, queries or metrics differ
+    int is_partial; // queries of the result may have seen a part of the rows
     enum bsw_cpu_level level;
 };
 

@@ -120,7 +120,7 @@ await_ranks() {
 # Slurm has not started the ranks: what is left of the step of the same number of an earlier attempt may be in the way,
 # and the next step has another number.
 was_not_started() {
-    [[ $launcher == srun && -z $asked && ! -e $BITSWEEP_STATUS && ! $got =~ ^(2|65|70|74|75)$ ]] && ((got < 128)) &&
+    [[ $launcher == srun && -z $asked && ! -e $BITSWEEP_STATUS && ! $got =~ ^(2|65|70|74|75|76)$ ]] && ((got < 128)) &&
         echo "slurm_job.sh: srun did not start the ranks (exit code $got)" >&2
 }
 

@@ -47,7 +47,7 @@ class Setting(NamedTuple):
 def _kind(member: Member) -> str:
     if member.name == "first_row":
         return "slice"
-    if member.name in ("model", "tags", "query_tags"):
+    if member.name in ("model", "base", "tags", "query_tags"):
         return "path"
     if member.name == "ids":
         return "ids"

@@ -301,7 +301,7 @@ class Index:
         """Adds vectors, an array or a file, coded as the others are; their numbers follow the last
         row's. progress: as in `encode`.
 
-        This and `delete` and `compact` make a new generation of the index in its folder. Whoever
+        This and `delete`, `compact` and `set_source` make a new generation of the index in its folder. Whoever
         has opened the one before goes on with that; one process at a time changes an index. With
         comm all ranks give the same vectors, and rank 0 the ids.
         """
@@ -352,6 +352,17 @@ class Index:
                 call("bitsweep_compact", self._handle, byref(asked))
             self._info = self._ask_info()
 
+    def set_source(self, file: File) -> None:
+        """The file of vectors that the index refers to is this one now: it has moved.
+
+        Its rows must be the same. An index that has its rows in its folder refers to no file.
+        """
+        with self._alone():
+            with self._ranks.preparing():
+                path = os.path.abspath(path_bytes(file, "file"))
+            call("bitsweep_set_source", self._handle, path)
+            self._info = self._ask_info()
+
     @takes("calibrate")
     def calibrate(
         self,
@@ -399,7 +410,8 @@ class Index:
     @property
     def last_search(self) -> dict[str, Any]:
         """What the last search did: seconds, load_seconds, oversample, calibrated_recall,
-        lists_per_query, rows_per_query, resident_bytes, scan, device."""
+        lists_per_query, rows_per_query, resident_bytes, scan, device, coverage (below 1 where
+        allow_partial did without missing_shards)."""
         stats = new("bitsweep_search_stats", "bitsweep_search_stats_init_of")
         with self._lock:
             self._check()

@@ -164,6 +164,7 @@ _WORDS = {(s.name, word) for s in _SETTINGS for word in re.findall(r'"([\w-]+)"'
 
 _FLAG = re.compile(rf"--({'|'.join(sorted(_FLAGS))})\b(?![:-])")
 _COMMAND = re.compile(r"\bbitsweep (encode|search|calibrate|compact)\b")
+_MOVED = re.compile(r"bitsweep info .* --set-source FILE, for one search --base FILE")
 _OPTION_OF = re.compile(r"\b(encode|search) --([a-z]+(?:-[a-z]+)*)")
 _OPTION = re.compile(r"(?<![\w/.-])--([a-z]+(?:-[a-z]+)*)(?: ([\w-]+))?")
 _MEMORY = re.compile(r"\bmemory:(base|rows|queries|calibrate-queries)\b")
@@ -201,7 +202,10 @@ def as_written(message: str) -> str:
     'x: row 7 has a NaN or Inf'
     >>> as_written("idx: holds an index already; --force replaces it")
     'idx: holds an index already; force=True replaces it'
+    >>> as_written("say where: bitsweep info a b --set-source FILE, for one search --base FILE; x")
+    'say where: set_source(FILE), or for one handle Index(base=FILE); x'
     """
+    message = _MOVED.sub("set_source(FILE), or for one handle Index(base=FILE)", message)
     message = _FLAG.sub(lambda m: f"{_argument(m[1])}=True", message)
     message = _COMMAND.sub(r"\1()", message)
     message = _OPTION_OF.sub(lambda m: f"{m[1]}({_argument(m[2])}=)", message)

@@ -84,14 +84,26 @@ static enum bsw_status map_source(const struct bsw_manifest *manifest,
     return map_file(rows, file->fd, file->bytes, err);
 }
 
+// Behind what is wrong with a file that is not in the index: who wants it, and what helps.
+static void say_who_refers(const char *folder, struct bsw_error *err)
+{
+    if (!err) return;
+    size_t used = strlen(err->message);
+    snprintf(err->message + used, sizeof err->message - used,
+             "; %s refers to it for exact values: put it back, or say where it is: bitsweep info "
+             "%s --set-source FILE, for one search --base FILE; with --refine none none is needed",
+             folder, folder);
+}
+
 static enum bsw_status open_source(const struct bsw_manifest *manifest,
-                                   const struct bsw_shard_home *home, struct bsw_raw_rows *rows,
-                                   struct bsw_error *err)
+                                   const struct bsw_shard_home *home, const char *folder,
+                                   struct bsw_raw_rows *rows, struct bsw_error *err)
 {
     struct bsw_vector_file file;
     enum bsw_status status = bsw_vector_file_open(rows->path, BSW_HDF5_BASE, &file, err);
     if (status == BSW_OK) status = map_source(manifest, home, &file, rows, err);
     bsw_vector_file_close(&file);
+    if (status == BSW_ERROR_IO || status == BSW_ERROR_BAD_DATA) say_who_refers(folder, err);
     return status;
 }
 
@@ -136,7 +148,7 @@ enum bsw_status bsw_raw_rows_open(const struct bsw_manifest *manifest, const cha
         status = open_synth(manifest, &home, out, err);
     } else {
         status = bsw_shard_source(&home, folder, out->path, err);
-        if (status == BSW_OK) status = open_source(manifest, &home, out, err);
+        if (status == BSW_OK) status = open_source(manifest, &home, folder, out, err);
     }
     if (status != BSW_OK) bsw_raw_rows_close(out);
     return status;

@@ -265,6 +265,24 @@ void bsw_resident_shard_drop_codes(struct bsw_resident_shard *shard)
     bsw_free(&shard->most);
 }
 
+// What was compared here is not when it is used.
+enum bsw_status bsw_resident_shard_verify_rows(const struct bsw_resident_shard *shard,
+                                               struct bsw_error *err)
+{
+    const struct bsw_raw_rows *rows = &shard->raw_rows;
+    struct bsw_first_failure failure = {0};
+    if (!shard->has_raw_rows || rows->is_synth) return BSW_OK;
+#pragma omp parallel for schedule(static)
+    for (size_t bundle = 0; bundle < bsw_num_bundles((size_t)rows->num_slots); bundle++) {
+        struct bsw_error thread_error;
+        enum bsw_status status = bsw_raw_rows_verify(
+            rows, bundle, shard->arrays.row_digests[bundle], NULL, &thread_error);
+        rows->is_checked[bundle] = status == BSW_OK;
+        if (status != BSW_OK) bsw_first_failure_note(&failure, bundle, status, &thread_error);
+    }
+    return bsw_first_failure_report(&failure, err);
+}
+
 void bsw_resident_shard_unload(struct bsw_resident_shard *shard)
 {
     if (shard->has_raw_rows) bsw_raw_rows_close(&shard->raw_rows);

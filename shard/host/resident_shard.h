@@ -82,6 +82,10 @@ enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, con
 enum bsw_status bsw_resident_shard_encode(const struct bsw_manifest *manifest, uint32_t shard,
                                           enum bsw_cpu_level level, int with_raw_rows,
                                           struct bsw_resident_shard *out, struct bsw_error *err);
+// All of its raw rows with their digests, by all OpenMP threads: what of them is damaged is
+// BSW_ERROR_BAD_DATA, as when they are used.
+enum bsw_status bsw_resident_shard_verify_rows(const struct bsw_resident_shard *shard,
+                                               struct bsw_error *err);
 void bsw_resident_shard_unload(struct bsw_resident_shard *shard);
 // Frees what scans read, once a device has it; refinement needs the rest.
 void bsw_resident_shard_drop_codes(struct bsw_resident_shard *shard);

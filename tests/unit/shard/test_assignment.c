@@ -79,6 +79,31 @@ UNIT_TEST(coverage_counts_rows_that_somebody_answers_for)
     bsw_assignment_deinit(&table);
 }
 
+UNIT_TEST(a_replica_takes_over_or_nobody_does)
+{
+    static const unsigned char first[6] = {1, 0, 0, 0, 1, 0}, second[6] = {0, 0, 0, 1, 1, 0},
+                               third[6] = {1, 0, 0, 1, 0, 0};
+    struct bsw_shard_entry entries[3] = {
+        {.num_rows = 5, .dropped_rows = 1}, {.num_rows = 6, .deleted_rows = 4}, {.num_rows = 7}};
+    const struct bsw_manifest manifest = {.num_rows = 18, .num_shards = 3, .shards = entries};
+    struct bsw_assignment table;
+    made(6, 3, &table);
+    bsw_assignment_leave_out(&table, first);
+    assert_int_equal(table.epoch, 2);
+    assert_int_equal(bsw_assignment_rank(&table, 0, 0), 3);
+    assert_int_equal(bsw_assignment_rank(&table, 1, 1), 1);
+    assert_int_equal(bsw_assignment_coverage(&table, &manifest, 0), 4 + 2 + 7);
+    bsw_assignment_leave_out(&table, third); // both of a shard
+    assert_int_equal(bsw_assignment_rank(&table, 0, 0), BSW_NO_RANK);
+    assert_int_equal(bsw_assignment_rank(&table, 1, 0), BSW_NO_RANK);
+    assert_int_equal(bsw_assignment_coverage(&table, &manifest, 1), 2 + 7);
+    bsw_assignment_leave_out(&table, second); // of one that nobody has, and one of two
+    assert_int_equal(table.epoch, 4);
+    assert_int_equal(bsw_assignment_rank(&table, 1, 0), BSW_NO_RANK);
+    assert_int_equal(bsw_assignment_rank(&table, 1, 1), 1);
+    bsw_assignment_deinit(&table);
+}
+
 UNIT_TEST(one_rank_shares_with_itself)
 {
     struct bsw_transport transport = {0};

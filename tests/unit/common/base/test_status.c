@@ -21,6 +21,7 @@ UNIT_TEST(names_and_exit_codes_are_fixed)
         {BSW_ERROR_TIMEOUT, 75, "timeout"},
         {BSW_ERROR_PEER, 75, "peer lost"},
         {BSW_ERROR_SELF_CHECK, 70, "self-check"},
+        {BSW_PARTIAL, 76, "partial"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_equal(bsw_status_exit_code(cases[i].status), cases[i].exit_code);

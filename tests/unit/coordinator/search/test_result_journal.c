@@ -16,6 +16,8 @@ enum { QUERIES = 30, K = 3, BATCH = 5, RECORD_BYTES = 16 + 24 + 8 };
 static struct bsw_error err;
 static char result_path[512]; // borrowed while a journal is open
 
+static int is_partial; // what is opened
+
 static enum bsw_status try_open(int is_resumed, struct bsw_result_journal *result)
 {
     struct bsw_journal_fields fields = {0};
@@ -25,6 +27,7 @@ static enum bsw_status try_open(int is_resumed, struct bsw_result_journal *resul
                                                        .num_queries = QUERIES,
                                                        .k = K,
                                                        .is_resumed = is_resumed,
+                                                       .is_partial = is_partial,
                                                        .fields = &fields};
     return bsw_result_journal_open(&options, result, &err);
 }
@@ -129,6 +132,56 @@ UNIT_TEST(batches_with_other_bytes_are_done_anew)
     assert_int_equal(unlink(path_of("r.partial")), 0);
     bsw_buffer_deinit(&journal);
     bsw_buffer_deinit(&partial);
+}
+
+// Batches by other shards than those before: each query keeps its share.
+UNIT_TEST(batches_keep_their_coverage)
+{
+    struct bsw_buffer file = {0};
+    struct bsw_result_journal result;
+    double shares[QUERIES];
+    is_partial = 1;
+    open_result(0, &result);
+    put(&result, 0, BATCH);
+    bsw_result_journal_note_coverage(&result, 0.75);
+    put(&result, BATCH, BATCH);
+    bsw_result_journal_close(&result, BSW_ERROR_STOPPED);
+    open_result(1, &result);
+    assert_int_equal(queries_left(&result), QUERIES - 2 * BATCH);
+    bsw_result_journal_note_coverage(&result, 0.5);
+    put(&result, 2 * BATCH, QUERIES - 2 * BATCH);
+    assert_true(bsw_result_journal_coverage(&result) == 0.5);
+    finish(&result);
+    assert_false(bsw_run_status_is_complete(path_of("r")));
+    read_test_file("r.coverage.npy", &file);
+    assert_int_equal(file.bytes, 128 + sizeof shares);
+    memcpy(shares, file.data + 128, sizeof shares);
+    assert_true(shares[BATCH - 1] == 1 && shares[BATCH] == 0.75 && shares[2 * BATCH] == 0.5);
+    assert_int_equal(unlink(path_of("r")) + unlink(path_of("r.json")), 0);
+    assert_int_equal(unlink(path_of("r.coverage.npy")), 0);
+    is_partial = 0;
+    bsw_buffer_deinit(&file);
+}
+
+// A run that wants all rows does those batches anew that had not.
+UNIT_TEST(partial_batches_are_done_anew)
+{
+    struct bsw_result_journal result;
+    is_partial = 1;
+    open_result(0, &result);
+    put(&result, 0, BATCH);
+    bsw_result_journal_note_coverage(&result, 0.75);
+    put(&result, BATCH, BATCH);
+    bsw_result_journal_close(&result, BSW_ERROR_STOPPED);
+    is_partial = 0;
+    open_result(1, &result);
+    assert_int_equal(result.left.num_done, BATCH);
+    assert_int_equal(result.left.parts[0].first, BATCH);
+    put(&result, BATCH, QUERIES - BATCH);
+    finish(&result);
+    assert_true(bsw_run_status_is_complete(path_of("r")));
+    assert_int_equal(count_test_files(), 2); // it and r.json
+    assert_int_equal(unlink(path_of("r")) + unlink(path_of("r.json")), 0);
 }
 
 // A folder has taken the name of the result: nothing may look finished.
