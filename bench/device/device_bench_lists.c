@@ -51,7 +51,7 @@ static enum bsw_status await_scan(struct lists_bench *lists, struct bsw_error *e
 
 static enum bsw_status end_scan(struct lists_bench *lists, struct bsw_error *err)
 {
-    BSW_TRY(bsw_device_scan_end(&lists->engine, &lists->found, &lists->num_pairs, err));
+    BSW_TRY(bsw_device_scan_end(&lists->engine, &lists->found, &lists->num_pairs, NULL, err));
     return bsw_device_wait(lists->bench->device, BSW_QUEUE_LINK, "candidates", err);
 }
 
@@ -234,7 +234,7 @@ static enum bsw_status open_lists(struct lists_bench *lists, struct bsw_error *e
 static void close_lists(struct lists_bench *lists)
 {
     bsw_device *device = lists->bench->device;
-    bsw_device_scan_end(&lists->engine, NULL, NULL, NULL);
+    bsw_device_scan_end(&lists->engine, NULL, NULL, NULL, NULL);
     bsw_device_free(device, &lists->shard.rows);
     bsw_free(&lists->shard.longest);
     bsw_device_free(device, &lists->memory);
