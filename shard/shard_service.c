@@ -26,7 +26,7 @@ static size_t centroid_bytes(const struct bsw_shard_service *service)
     size_t floats = (size_t)manifest->lists.count * bsw_manifest_row_dims(manifest);
     size_t tables = 0;
     if (manifest->codec->has_tables && manifest->lists.is_residual &&
-        manifest->metric == BSW_METRIC_L2) {
+        bsw_has_row_norms(manifest->metric)) {
         uint64_t rows = 0, most = bsw_list_table_most(&service->workspace.host.tables);
         for (uint32_t u = 0; u < service->num_units; u++)
             rows = bsw_list_table_rows_add(

@@ -9,10 +9,13 @@ set(night_tests
   kernels_sm_90 kernels_sm_100_120 kernels_sm_100 kernels_sm_120 kernels_sm_86 kernels_sm_89
   # AVX-512 in portable C, on every family; kernelcheck, on what the CPU has.
   kernelcheck_avx512
-  # Emulated kernels: all rows, orders and the race detector; device_check_small, device_check_race, *_random.
+  # Emulated kernels: all rows, orders, and the race detector, for which all kernels are compiled once more;
+  # device_check_small, test_device_lists_random, test_device_gpu_items_random.
   device_check_random device_check_ascending device_check_descending
-  test_device_shard test_device_items test_device_shard_race test_device_items_race test_device_gpu_items_race
-  check_device_race
+  device_check_race seeded_bugs_race check_device_race
+  test_device_shard test_device_shard_random test_device_shard_race
+  test_device_items test_device_items_random test_device_items_race
+  test_device_lists_race test_device_gpu_items_race
   # Searches on emulated devices; check_device and check_device_merge, and the units of shard/device.
   check_device_lists check_device_exact check_device_pq check_device_raw check_device_selective check_device_graphs check_device_tuning check_link
   check_gpu_check

@@ -181,7 +181,7 @@ static enum bsw_status make_refine(const struct bsw_kernel_shape *shape, struct 
     out->run_tile = run_refine;
     out->list_values = REFINE_PAIRS;
     out->bytes = (double)shape->rows * (double)dims;
-    out->operations = out->bytes * (shape->metric == BSW_METRIC_COSINE ? 2 : 1);
+    out->operations = out->bytes * (bsw_has_unit_rows(shape->metric) ? 2 : 1);
     out->queries = shape->queries;
     return BSW_OK;
 }

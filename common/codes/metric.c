@@ -4,9 +4,9 @@
 #include <string.h>
 
 const struct bsw_metric_facts bsw_metrics[BSW_METRIC_NUM] = {
-    [BSW_METRIC_COSINE] = {"cosine", "angular", .has_unit_rows = 1, .has_distances = 1},
+    [BSW_METRIC_COSINE] = {"cosine", "angular"},
     [BSW_METRIC_IP] = {"ip", "dot"},
-    [BSW_METRIC_L2] = {"l2", "euclidean", .is_distance = 1, .has_distances = 1}};
+    [BSW_METRIC_L2] = {"l2", "euclidean"}};
 
 const char *bsw_metric_name(enum bsw_metric metric)
 {

@@ -16,14 +16,44 @@ enum bsw_metric { BSW_METRIC_COSINE, BSW_METRIC_IP, BSW_METRIC_L2, BSW_METRIC_NU
 
 #define BSW_METRIC_NAMES "cosine|ip|l2" // for --metric
 
-// What tells a metric from the others, for all who need not compute it.
+// What tells a metric from the others: its names here, what it computes below. Nobody else names
+// one.
 struct bsw_metric_facts {
     const char *name, *in_files; // "cosine"; "angular", as ann-benchmarks' HDF5 files have it
-    int is_distance;             // a smaller value is better, 0 the best; else a larger one
-    int has_unit_rows;           // rows and queries count by their direction
-    int has_distances;           // the nearest to a row is that row, and multiples tell how far
 };
 extern const struct bsw_metric_facts bsw_metrics[BSW_METRIC_NUM];
+
+// Sets of metrics, a bit each.
+enum bsw_metric_set {
+    BSW_ALL_METRICS = (1u << BSW_METRIC_NUM) - 1,
+    BSW_UNIT_METRICS = 1u << BSW_METRIC_COSINE,
+    BSW_NORM_METRICS = 1u << BSW_METRIC_L2,
+    BSW_DISTANCE_METRICS = 1u << BSW_METRIC_L2,
+};
+
+// Rows and queries count by their direction.
+BSW_HOST_DEVICE int bsw_has_unit_rows(enum bsw_metric metric)
+{
+    return BSW_UNIT_METRICS >> metric & 1;
+}
+
+// A key has squared norms in it, 2 q.r - |r|^2 - |q|^2; else it is a dot product.
+BSW_HOST_DEVICE int bsw_has_row_norms(enum bsw_metric metric)
+{
+    return BSW_NORM_METRICS >> metric & 1;
+}
+
+// The nearest to a row is that row, and multiples of a value tell how far.
+BSW_HOST_DEVICE int bsw_has_distances(enum bsw_metric metric)
+{
+    return (BSW_UNIT_METRICS | BSW_NORM_METRICS) >> metric & 1;
+}
+
+// A smaller value is better, 0 the best; else a larger one.
+BSW_HOST_DEVICE int bsw_is_distance(enum bsw_metric metric)
+{
+    return BSW_DISTANCE_METRICS >> metric & 1;
+}
 
 const char *bsw_metric_name(enum bsw_metric metric);
 enum bsw_status bsw_metric_parse(const char *text, enum bsw_metric *out, struct bsw_error *err);
@@ -31,7 +61,7 @@ enum bsw_status bsw_metric_parse(const char *text, enum bsw_metric *out, struct 
 // An exact value as a key whose larger is better, never -0; and back.
 static inline double bsw_metric_key(enum bsw_metric metric, double value)
 {
-    return metric == BSW_METRIC_L2 ? 0.0 - value : value + 0.0;
+    return bsw_is_distance(metric) ? 0.0 - value : value + 0.0;
 }
 static inline double bsw_metric_value(enum bsw_metric metric, double key)
 {

@@ -528,7 +528,8 @@ static enum bsw_status parse_message(const struct bsw_codec *const *codecs, cons
     if (message->lists) BSW_TRY(parse_lists(name, message->lists, out, err));
     BSW_TRY(parse_check(name, message->check, out, err));
     return bsw_calibration_take(name, message->calibration, out->lists.count,
-                                out->metric != BSW_METRIC_IP, &out->layout, &out->calibration, err);
+                                bsw_has_distances(out->metric), &out->layout, &out->calibration,
+                                err);
 }
 
 enum bsw_status bsw_manifest_unpack(const struct bsw_codec *const *codecs, const char *name,

@@ -233,8 +233,7 @@ static struct bsw_calibrate_lists lists_of(const struct calibration *c)
                                         .is_copy = c->is_copy,
                                         .k = c->k,
                                         .num_skipped = c->num_skipped,
-                                        .own_is_nearest =
-                                            bsw_metrics[c->manifest.metric].has_distances,
+                                        .own_is_nearest = bsw_has_distances(c->manifest.metric),
                                         .has_all = c->truth.k == num_good(c),
                                         .keeps_copies = c->keeps_copies};
 }

@@ -87,7 +87,7 @@ static void sort_distances(const struct bsw_manifest *manifest, const struct som
                            size_t q, double *distances)
 {
     const float *query = queries->rows + q * queries->dims;
-    int is_l2 = bsw_metrics[manifest->metric].is_distance;
+    int is_l2 = bsw_has_row_norms(manifest->metric);
     for (uint32_t l = 0; l < manifest->lists.count; l++) {
         const float *centroid = manifest->lists.centroids + (size_t)l * queries->dims;
         double sum = 0;
@@ -183,7 +183,7 @@ enum bsw_status bsw_calibrate_steps_make(const struct bsw_manifest *manifest, co
     *out = (struct bsw_calibrate_steps){0};
     choose_scan_dims(manifest, out);
     BSW_TRY(bsw_queries_open(queries, BSW_ALL_ROWS, &vectors, err));
-    if (bsw_metrics[manifest->metric].has_distances)
+    if (bsw_has_distances(manifest->metric))
         status = make_ratios(manifest, vectors, is_copy, level, num_threads, out, err);
     else
         for (uint32_t t = 0; t < num_targets(manifest); t++)

@@ -254,7 +254,7 @@ static double exact_key(const struct bsw_code_recall *measure, const float *quer
 {
     double sums[LANES] = {0}, sum = 0;
     const float *row = measure->rows + place * measure->dims;
-    int is_l2 = bsw_metrics[measure->metric].is_distance;
+    int is_l2 = bsw_has_row_norms(measure->metric);
     for (uint32_t first = 0; first < measure->dims; first += LANES) {
         uint32_t num = measure->dims - first < LANES ? measure->dims - first : LANES;
         for (uint32_t i = 0; i < num; i++) {
@@ -449,7 +449,7 @@ static int is_tight(const struct bsw_code_recall *measure)
     double square = 0, limits[BSW_CODE_RECALL_MOST_QUERIES];
     double *mean;
     size_t dims = measure->dims, rows = measure->num_rows;
-    if (!bsw_metrics[measure->metric].is_distance) return 0;
+    if (!bsw_has_row_norms(measure->metric)) return 0;
     if (bsw_allocate_zero(&mean, dims, sizeof *mean, "sample", NULL) != BSW_OK) return 0;
     for (size_t i = 0; i < rows * dims; i++)
         mean[i % dims] += (double)measure->rows[i] / (double)rows;

@@ -34,7 +34,7 @@ static uint64_t digest_of(const struct bsw_different_rows *rows, float factor)
 {
     uint32_t dims = rows->dims;
     uint64_t digest;
-    if (bsw_metrics[rows->metric].has_unit_rows) {
+    if (bsw_has_unit_rows(rows->metric)) {
         for (uint32_t d = 0; d < dims; d++)
             rows->coarse[d] = (int32_t)rintf(rows->floats[d] * factor * DIRECTION_UNITS);
         digest = XXH3_64bits(rows->coarse, dims * sizeof *rows->coarse);

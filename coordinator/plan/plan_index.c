@@ -174,7 +174,7 @@ static void count_bytes(const struct bsw_plan_settings *settings, struct bsw_pla
         manifest->lists.count * (uint64_t)settings->dims * sizeof(float);
     index->most.centroids = bsw_coarse_search_bytes(manifest) + index->index.manifest_centroids;
     if (manifest->codec->has_tables && manifest->lists.is_residual &&
-        bsw_metrics[manifest->metric].is_distance)
+        bsw_has_row_norms(manifest->metric))
         index->most.centroids +=
             most_terms + bsw_list_table_lists_bytes(manifest->codec->table->product(manifest),
                                                     manifest->lists.count);

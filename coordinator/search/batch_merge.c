@@ -311,8 +311,8 @@ static size_t survivor_scratch(size_t most)
 // An estimate as result files have it: where no value can be, the nearest that can.
 static float bounded(enum bsw_metric metric, float value)
 {
-    if (bsw_metrics[metric].is_distance) return value < 0.0f ? 0.0f : value;
-    if (!bsw_metrics[metric].has_unit_rows) return value;
+    if (bsw_has_row_norms(metric)) return value < 0.0f ? 0.0f : value;
+    if (!bsw_has_unit_rows(metric)) return value;
     return value < -1.0f ? -1.0f : value > 1.0f ? 1.0f : value;
 }
 
@@ -356,7 +356,7 @@ static void answer_query(const struct bsw_batch_merge *merge, size_t query,
         if (i < count)
             values[i] = written_value(merge, &entries[i], terms);
         else
-            values[i] = bsw_metrics[metric].is_distance ? INFINITY : -INFINITY;
+            values[i] = bsw_is_distance(metric) ? INFINITY : -INFINITY;
     }
 }
 

@@ -90,7 +90,7 @@ static enum bsw_status refuse_entries(const struct settling *s, struct bsw_error
 static enum bsw_status check_miss(const struct bsw_selection_settings *settings,
                                   enum bsw_metric metric, struct bsw_error *err)
 {
-    if (settings->radii == BSW_RADII_NEAREST && !bsw_metrics[metric].is_distance)
+    if (settings->radii == BSW_RADII_NEAREST && !bsw_has_row_norms(metric))
         return bsw_fail(err, BSW_ERROR_USAGE, "--radii nearest is for l2, the index is of %s",
                         bsw_metric_name(metric));
     if (settings->is_miss_mean && settings->radii != BSW_RADII_NEAREST)
@@ -388,7 +388,7 @@ static enum bsw_status settle_probe(const struct settling *s, struct bsw_error *
     if (asked->probe > lists && !is_all)
         return bsw_fail(err, BSW_ERROR_USAGE, "--probe %llu: %s has %u lists",
                         (unsigned long long)asked->probe, s->index, lists);
-    if (asked->probe_ratio > 0 && !bsw_metrics[s->manifest->metric].has_distances)
+    if (asked->probe_ratio > 0 && !bsw_has_distances(s->manifest->metric))
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--probe-ratio compares distances, and metric %s has none; give --probe N",
                         bsw_metric_name(s->manifest->metric));

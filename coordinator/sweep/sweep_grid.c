@@ -263,7 +263,7 @@ static int find_lists_reason(const struct bsw_sweep_limits *limits, const struct
         snprintf(out, capacity, "recall: what a table says holds for the usual tables and entries");
     else if (p->probe > p->lists)
         snprintf(out, capacity, "probe %u: there are %u lists", p->probe, p->lists);
-    else if (p->probe_ratio > 0 && !bsw_metrics[limits->metric].has_distances)
+    else if (p->probe_ratio > 0 && !bsw_has_distances(limits->metric))
         snprintf(out, capacity, "probe-ratio: --metric %s has no distances",
                  bsw_metric_name(limits->metric));
     return *out != '\0';

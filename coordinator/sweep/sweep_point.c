@@ -439,10 +439,10 @@ static uint64_t count_own(const struct bsw_sweep_run *run)
 {
     const struct bsw_results *answers = &run->found.answers;
     uint64_t count = 0;
-    if (!bsw_metrics[run->metric].has_distances || !answers->values) return 0;
+    if (!bsw_has_distances(run->metric) || !answers->values) return 0;
     for (uint64_t q = 0; q < answers->num_queries; q++) {
         float value = answers->values[q * answers->k];
-        count += bsw_metrics[run->metric].is_distance ? value == 0 : value >= 1 - 1e-6f;
+        count += bsw_is_distance(run->metric) ? value == 0 : value >= 1 - 1e-6f;
     }
     return count;
 }

@@ -71,7 +71,7 @@ static enum bsw_status settle_loss(struct train_job *job, struct bsw_error *err)
     struct bsw_train_settings *o = &job->settings;
     struct bsw_rbe_pair_options *pairs = &o->pairs;
     struct bsw_rbe_training_options *training = &o->training;
-    int can_have_similarities = bsw_metrics[pairs->metric].has_unit_rows && !o->has_no_weights &&
+    int can_have_similarities = bsw_has_unit_rows(pairs->metric) && !o->has_no_weights &&
                                 training->estimator != BSW_RBE_SMOOTH;
     int is_start_fit =
         training->start == BSW_RBE_START_AUTO || training->start == BSW_RBE_START_PRINCIPAL;

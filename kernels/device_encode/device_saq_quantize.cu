@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(encode_threads)
     const uint32_t lane = threadIdx.x % warp_lanes, own = lane / lanes_per_row;
     if (lane % lanes_per_row != 0 || !(group.exists >> own & 1)) return;
     float scale = __fdiv_rn(norm, denominator);
-    if (a.frame.metric == BSW_METRIC_L2) scale = __fmul_rn(2.0f, scale);
+    if (bsw_has_row_norms(a.frame.metric)) scale = __fmul_rn(2.0f, scale);
     a.codes.norms[group.first + own] = is_zero ? 0.0f : norm;
     a.codes.scales[group.first + own] = is_zero ? 0.0f : scale;
     a.codes.tails[group.first + own] = tail;

@@ -94,7 +94,7 @@ __device__ __forceinline__ void append_sum(const exact_arguments &a, double sum,
 {
     const uint64_t limit = __ldg(a.lists.limits + query);
     double row_norm = 0, query_norm = 0;
-    if (a.metric == BSW_METRIC_COSINE) {
+    if (bsw_has_unit_rows(a.metric)) {
         row_norm = __ldg(a.rows.norms + place);
         query_norm = __ldg(a.queries.norms + query);
         if (!may_reach(__double2float_rn(sum), about_inverse(__double2float_rn(row_norm)),
@@ -164,7 +164,7 @@ extern "C" int bsw_device_exact_scan_if(enum bsw_metric metric,
                                    &a.shape, &blocks);
     if (error) return error;
     return launch({dim3(blocks), dim3(exact_threads), 0, stream},
-                  exact_kernels[raw->type][metric == BSW_METRIC_L2], a);
+                  exact_kernels[raw->type][bsw_has_row_norms(metric)], a);
 }
 
 extern "C" int bsw_device_exact_scan(enum bsw_metric metric,

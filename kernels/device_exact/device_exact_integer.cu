@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(integer_threads)
     const unsigned offset =
         __reduce_add_sync(all_lanes, static_cast<unsigned>(sum)) * static_cast<unsigned>(a.factor);
     if (lane == 0) // l2: xx - 2xq + qq
-        a.terms[row] = {a.metric == BSW_METRIC_L2 ? norm - 2 * offset : offset,
+        a.terms[row] = {bsw_has_row_norms(a.metric) ? norm - 2 * offset : offset,
                         about_inverse(__int2float_rn(static_cast<int>(norm)))};
 }
 
@@ -159,11 +159,11 @@ __device__ __forceinline__ void append_sum(const integer_arguments &a, int sum, 
                                            const query_limit &limit)
 {
     double row_norm = 0, query_norm = 0;
-    if (a.metric == BSW_METRIC_COSINE) {
+    if (bsw_has_unit_rows(a.metric)) {
         if (!may_reach(__int2float_rn(sum), inverse_row, inverse_query, limit.key)) return;
         row_norm = __ldg(a.rows.norms + place);
         query_norm = __ldg(a.query_norms + query);
-    } else if (a.metric == BSW_METRIC_L2 ? sum > limit.most_sum : sum < limit.least_sum) {
+    } else if (bsw_has_row_norms(a.metric) ? sum > limit.most_sum : sum < limit.least_sum) {
         return;
     }
     const uint64_t score = exact_score(
@@ -178,7 +178,7 @@ __device__ __forceinline__ void append_half(const integer_arguments &a, uint32_t
                                             const bsw_device_packed_term (&rows)[2 * bundle_tiles],
                                             const int (&dots)[TILES][bundle_tiles][4])
 {
-    const unsigned factor = a.metric == BSW_METRIC_L2 ? 0u - 2u : 1u;
+    const unsigned factor = bsw_has_row_norms(a.metric) ? 0u - 2u : 1u;
     const query_limit limit = load_limit(a, query);
     const bsw_device_packed_term own = load_term(a.packed_queries.terms + query);
 #pragma unroll

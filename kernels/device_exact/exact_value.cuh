@@ -60,7 +60,7 @@ __device__ __forceinline__ double tree_sum(double sum)
 
 __device__ __forceinline__ uint64_t exact_score(bsw_metric metric, double value)
 {
-    const double key = metric == BSW_METRIC_L2 ? __dsub_rn(0.0, value) : __dadd_rn(value, 0.0);
+    const double key = bsw_is_distance(metric) ? __dsub_rn(0.0, value) : __dadd_rn(value, 0.0);
     const uint64_t bits = static_cast<uint64_t>(__double_as_longlong(key));
     return bits >> 63 ? ~bits : bits | uint64_t{1} << 63;
 }

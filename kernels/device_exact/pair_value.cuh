@@ -45,7 +45,7 @@ __device__ __forceinline__ void find_pair_values(bsw_metric metric, const bsw_de
                                                  const double *query_norm, double (&values)[ROWS])
 {
     pair_sums<ROWS> own = add_rows<T, Q, IS_L2>(rows, query, raw.dims, query_norm != nullptr);
-    const bool has_norms = !IS_L2 && metric == BSW_METRIC_COSINE;
+    const bool has_norms = !IS_L2 && bsw_has_unit_rows(metric);
     if (has_norms) own.query_norm = query_norm ? __ldg(query_norm) : tree_sum(own.query_norm);
 #pragma unroll
     for (uint32_t r = 0; r < ROWS; r++) {
@@ -63,7 +63,7 @@ __device__ __forceinline__ void pair_values(bsw_metric metric, const bsw_device_
                                             const T *const (&rows)[ROWS], const Q *query,
                                             const double *query_norm, double (&values)[ROWS])
 {
-    if (metric == BSW_METRIC_L2)
+    if (bsw_has_row_norms(metric))
         find_pair_values<T, Q, true>(metric, raw, rows, query, query_norm, values);
     else
         find_pair_values<T, Q, false>(metric, raw, rows, query, query_norm, values);

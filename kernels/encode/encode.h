@@ -45,7 +45,7 @@ static inline uint32_t bsw_saq_row_dims(const struct bsw_saq_frame *frame)
 // Under l2 the norm of a row has what codes leave out.
 static inline int bsw_saq_has_norms(const struct bsw_saq_frame *frame)
 {
-    return frame->row_dims > 0 && frame->metric == BSW_METRIC_L2;
+    return frame->row_dims > 0 && bsw_has_row_norms(frame->metric);
 }
 
 struct bsw_encode_table {

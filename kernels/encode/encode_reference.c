@@ -167,7 +167,7 @@ static void reference_saq_quantize(const struct bsw_saq_frame *frame, const floa
         }
         norms[r] = norm;
         scales[r] = norm / den;
-        if (frame->metric == BSW_METRIC_L2) scales[r] = 2.0f * scales[r];
+        if (bsw_has_row_norms(frame->metric)) scales[r] = 2.0f * scales[r];
     }
 }
 

@@ -226,7 +226,7 @@ static void saq_quantize(const struct bsw_saq_frame *frame, const float *project
         int is_zero = norms[r] < 0x1p-126f;
         if (is_zero) norms[r] = 0.0f;
         scales[r] = is_zero ? 0.0f : norms[r] / dens[r];
-        if (frame->metric == BSW_METRIC_L2) scales[r] = 2.0f * scales[r];
+        if (bsw_has_row_norms(frame->metric)) scales[r] = 2.0f * scales[r];
     }
 }
 

@@ -25,7 +25,7 @@ enum bsw_row_fault bsw_row_fault_of(double squared_norm, enum bsw_metric metric)
 {
     if (!isfinite(squared_norm)) return BSW_ROW_NOT_FINITE;
     if (squared_norm > BSW_NORM_MAX) return BSW_ROW_TOO_LARGE;
-    if (metric != BSW_METRIC_COSINE || squared_norm >= BSW_NORM_MIN) return BSW_ROW_GOOD;
+    if (!bsw_has_unit_rows(metric) || squared_norm >= BSW_NORM_MIN) return BSW_ROW_GOOD;
     return squared_norm > 0 ? BSW_ROW_TOO_SMALL : BSW_ROW_ZERO;
 }
 
@@ -40,7 +40,7 @@ size_t bsw_prepare_rows(const struct bsw_encode_table *table, enum bsw_metric me
     for (size_t r = 0; r < num_rows; r++) {
         enum bsw_row_fault fault = bsw_row_fault_of(norms[r], metric);
         if (faults) faults[r] = fault;
-        factors[r] = metric == BSW_METRIC_COSINE ? (float)(1.0 / sqrt(norms[r])) : 1.0f;
+        factors[r] = bsw_has_unit_rows(metric) ? (float)(1.0 / sqrt(norms[r])) : 1.0f;
         if (fault == BSW_ROW_GOOD) continue;
         // Zeros, so that nothing downstream meets a NaN; the row's mask bit stays 0.
         memset(rows + r * dims, 0, dims * sizeof(float));

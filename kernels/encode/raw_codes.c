@@ -32,13 +32,13 @@ static int32_t offset_of_bytes(enum bsw_metric metric, const uint8_t *row, size_
         sum += row[i];
         squares += row[i] * row[i];
     }
-    return metric == BSW_METRIC_L2 ? 256 * sum - squares : 128 * sum;
+    return bsw_has_row_norms(metric) ? 256 * sum - squares : 128 * sum;
 }
 
 static int32_t offset_of_signed(enum bsw_metric metric, const int8_t *row, size_t dims)
 {
     int32_t squares = 0;
-    if (metric != BSW_METRIC_L2) return 0;
+    if (!bsw_has_row_norms(metric)) return 0;
     for (size_t i = 0; i < dims; i++) squares += row[i] * row[i];
     return -squares;
 }
@@ -75,5 +75,5 @@ void bsw_raw_query_encode(enum bsw_vector_type type, enum bsw_metric metric, con
         squares += y * y;
     }
     int32_t linear = type == BSW_VECTOR_UINT8 ? 0 : -128 * sum;
-    *constant = metric == BSW_METRIC_L2 ? 2 * linear - squares : linear;
+    *constant = bsw_has_row_norms(metric) ? 2 * linear - squares : linear;
 }

@@ -29,7 +29,7 @@
 
 static inline int bsw_raw_factor(enum bsw_metric metric)
 {
-    return metric == BSW_METRIC_L2 ? 2 : 1;
+    return bsw_has_row_norms(metric) ? 2 : 1;
 }
 
 // One bundle. numbers: [num_rows][dims] dense uint8 or int8, num_rows 1 .. 32. bytes: 32 *

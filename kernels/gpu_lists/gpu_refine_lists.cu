@@ -117,7 +117,7 @@ __device__ void find_values(const list_arguments &a, const scored_list &list, ui
 __device__ __forceinline__ double value_of(bsw_metric metric, uint64_t score)
 {
     const double key = exact_key(score);
-    return metric == BSW_METRIC_L2 ? __dsub_rn(0.0, key) : key;
+    return bsw_is_distance(metric) ? __dsub_rn(0.0, key) : key;
 }
 
 template <class T>

@@ -69,7 +69,7 @@ __device__ __forceinline__ bsw_half_row_term row_term(const half_row_arguments &
     const double balance =
         bsw_screen_half_balance(worst, a.out.padded_dims, is_rounded(a.raw.type));
     const float scale = power_of_two(-rounded.exponent);
-    return {a.metric == BSW_METRIC_COSINE ? static_cast<float>(scale / sqrt(norm)) : scale,
+    return {bsw_has_unit_rows(a.metric) ? static_cast<float>(scale / sqrt(norm)) : scale,
             bsw_screen_half_bias(a.metric, norm, error, worst, balance, a.out.padded_dims)};
 }
 

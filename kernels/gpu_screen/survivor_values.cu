@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(value_threads)
         const bsw_device_pair pair = a.survivors.pairs[i];
         const double sum = pair_sum<T, IS_L2>(a, pair);
         if (threadIdx.x % warp_rows > 0) continue;
-        const bool is_cosine = a.metric == BSW_METRIC_COSINE;
+        const bool is_cosine = bsw_has_unit_rows(a.metric);
         const double row_norm = is_cosine ? __ldg(a.rows.norms + pair.row) : 0.0;
         const double query_norm = is_cosine ? __ldg(a.queries.norms + pair.query) : 0.0;
         const uint64_t score =
@@ -63,7 +63,7 @@ cudaError_t launch_values(const screen_arguments &a, bsw_stream stream)
     if (error) return error;
     const uint32_t blocks = static_cast<uint32_t>(device.multiprocessors) * value_blocks;
     return launch({dim3(blocks), dim3(value_threads), 0, stream},
-                  value_kernels[a.raw.type][a.metric == BSW_METRIC_L2], a);
+                  value_kernels[a.raw.type][bsw_has_row_norms(a.metric)], a);
 }
 
 } // namespace bsw

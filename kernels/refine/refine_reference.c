@@ -52,8 +52,8 @@ static double reference_value(enum bsw_metric metric, enum bsw_vector_type type,
     for (size_t i = 0; i < dims; i++) {
         size_t lane = i % BSW_SUM_LANES;
         double x = number_at(type, row, i), difference = x - query[i];
-        s[lane] = metric == BSW_METRIC_L2 ? fma(difference, difference, s[lane])
-                                          : fma(x, query[i], s[lane]);
+        s[lane] = bsw_has_row_norms(metric) ? fma(difference, difference, s[lane])
+                                            : fma(x, query[i], s[lane]);
         xx[lane] = fma(x, x, xx[lane]);
     }
     double sum = bsw_tree_sum_double(s);

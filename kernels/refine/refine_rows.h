@@ -16,9 +16,9 @@
 INLINE void add_group(enum bsw_metric metric, lanes x, lanes q, lanes *sum, lanes *norm)
 {
     lanes difference = x - q;
-    *sum = metric == BSW_METRIC_L2 ? multiply_add(difference, difference, *sum)
-                                   : multiply_add(x, q, *sum);
-    if (metric == BSW_METRIC_COSINE) *norm = multiply_add(x, x, *norm);
+    *sum = bsw_has_row_norms(metric) ? multiply_add(difference, difference, *sum)
+                                     : multiply_add(x, q, *sum);
+    if (bsw_has_unit_rows(metric)) *norm = multiply_add(x, x, *norm);
 }
 
 #if !defined(MASKED_LOADS)
@@ -93,7 +93,7 @@ INLINE double value_of(enum bsw_metric metric, enum bsw_vector_type type, const 
 #pragma GCC unroll 16
     for (size_t g = 0; g < 32 / LANES; g++) {
         sums[g] = (lanes){0};
-        if (metric == BSW_METRIC_COSINE) norms[g] = (lanes){0};
+        if (bsw_has_unit_rows(metric)) norms[g] = (lanes){0};
     }
     for (; i + 32 <= dims; i += 32) {
         for (size_t g = 0; g < 32 / LANES; g++) {
@@ -103,7 +103,7 @@ INLINE double value_of(enum bsw_metric metric, enum bsw_vector_type type, const 
         }
     }
     add_rest(metric, type, row, query, i, dims, sums, norms);
-    double norm = metric == BSW_METRIC_COSINE ? tree_sum(norms) : 0;
+    double norm = bsw_has_unit_rows(metric) ? tree_sum(norms) : 0;
     return bsw_refine_value(metric, bsw_refine_is_integer(type), tree_sum(sums), norm, query_norm);
 }
 

@@ -40,9 +40,9 @@ BSW_HOST_DEVICE double bsw_refine_square_over(double s, double n)
 BSW_HOST_DEVICE double bsw_refine_value(enum bsw_metric metric, int is_integer, double sum,
                                         double row_norm, double query_norm)
 {
-    if (metric == BSW_METRIC_COSINE && is_integer)
+    if (bsw_has_unit_rows(metric) && is_integer)
         sum = copysign(sqrt(bsw_refine_square_over(sum, row_norm) / query_norm), sum);
-    else if (metric == BSW_METRIC_COSINE)
+    else if (bsw_has_unit_rows(metric))
         sum = sum / (sqrt(row_norm) * sqrt(query_norm));
     return sum + 0.0;
 }

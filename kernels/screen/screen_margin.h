@@ -107,11 +107,11 @@ BSW_HOST_DEVICE float bsw_round_down(double x)
 // good rows and queries (kernels/encode/prepare_rows.h).
 static inline float bsw_screen_row_scale(enum bsw_metric metric, double squared_norm)
 {
-    return metric == BSW_METRIC_COSINE ? (float)(1.0 / sqrt(squared_norm)) : 1.0f;
+    return bsw_has_unit_rows(metric) ? (float)(1.0 / sqrt(squared_norm)) : 1.0f;
 }
 static inline double bsw_screen_query_scale(enum bsw_metric metric, double squared_norm)
 {
-    if (metric == BSW_METRIC_L2) return 1.0;
+    if (bsw_has_row_norms(metric)) return 1.0;
     return squared_norm > 0.0 ? 1.0 / sqrt(squared_norm) : 0.0;
 }
 
@@ -120,8 +120,8 @@ BSW_HOST_DEVICE float bsw_screen_row_bias(enum bsw_metric metric, double squared
                                           size_t dims)
 {
     double t = bsw_screen_underflow(dims);
-    if (metric == BSW_METRIC_COSINE) return bsw_round_up(share);
-    if (metric == BSW_METRIC_IP) return bsw_round_up(share * sqrt(squared_norm) + t);
+    if (bsw_has_unit_rows(metric)) return bsw_round_up(share);
+    if (!bsw_has_distances(metric)) return bsw_round_up(share * sqrt(squared_norm) + t);
     return bsw_round_up(t - (1.0 - share) * squared_norm * 0.5);
 }
 
@@ -132,8 +132,8 @@ BSW_HOST_DEVICE float bsw_screen_limit(enum bsw_metric metric, double squared_no
     if (score <= bsw_exact_score(-INFINITY)) return -INFINITY;
     if (score > bsw_exact_score(INFINITY)) return INFINITY;
     double l = bsw_exact_score_to_key(score);
-    if (metric == BSW_METRIC_COSINE) return bsw_round_down(l);
-    if (metric == BSW_METRIC_L2)
+    if (bsw_has_unit_rows(metric)) return bsw_round_down(l);
+    if (bsw_has_row_norms(metric))
         return bsw_round_down((l - fabs(l) * 0x1p-35 + (1.0 - share) * squared_norm) * 0.5);
     if (squared_norm == 0.0) return l > 0.0 ? INFINITY : -INFINITY;
     double limit = l / sqrt(squared_norm);
@@ -180,7 +180,7 @@ BSW_HOST_DEVICE double bsw_screen_code_share(enum bsw_metric metric, double row_
                                              double query_error, double balance)
 {
     double f = row_error + (1.0 + row_error) * query_error;
-    return BSW_SCREEN_CODE_SHARE + (metric == BSW_METRIC_L2 ? f * f / balance : f);
+    return BSW_SCREEN_CODE_SHARE + (bsw_has_row_norms(metric) ? f * f / balance : f);
 }
 
 // ---- halves ----
@@ -236,7 +236,7 @@ BSW_HOST_DEVICE float bsw_screen_half_bias(enum bsw_metric metric, double square
 BSW_HOST_DEVICE float bsw_screen_half_weight(enum bsw_metric metric, double squared_norm,
                                              double unit)
 {
-    if (metric == BSW_METRIC_L2 || squared_norm == 0.0) return (float)unit;
+    if (bsw_has_row_norms(metric) || squared_norm == 0.0) return (float)unit;
     return (float)(unit * sqrt(squared_norm));
 }
 

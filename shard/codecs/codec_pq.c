@@ -404,7 +404,7 @@ static void encode_query(const struct bsw_codec_query *query, uint32_t *words,
 {
     const struct bsw_manifest *manifest = query->manifest;
     const struct bsw_product_codes *codes = codes_of(manifest);
-    int is_l2 = codes->metric == BSW_METRIC_L2;
+    int is_l2 = bsw_has_row_norms(codes->metric);
     struct tile_memory memory;
     divide_tile(codes, 1, query->scratch, &memory);
     bsw_product_project_vector(codes, query->kernels, query->row, query->factor,
@@ -422,7 +422,7 @@ static void encode_query(const struct bsw_codec_query *query, uint32_t *words,
 static const float *center(const struct bsw_manifest *manifest)
 {
     const struct bsw_product_codes *codes = codes_of(manifest);
-    return codes->metric == BSW_METRIC_L2 ? NULL : codes->zeros;
+    return bsw_has_row_norms(codes->metric) ? NULL : codes->zeros;
 }
 
 // An entry of each part, drawn by a hash.
@@ -460,7 +460,7 @@ static int vary(struct bsw_codec_settings *o)
 }
 
 static const struct bsw_codec_table table = {
-    .metrics = 1u << BSW_METRIC_COSINE | 1u << BSW_METRIC_IP | 1u << BSW_METRIC_L2,
+    .metrics = BSW_ALL_METRICS,
     .has_parts = 1,
     .has_rotation = 1,
     .has_matrix = 1,

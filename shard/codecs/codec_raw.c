@@ -11,7 +11,7 @@ static enum bsw_status parse_part(const char *name, const void *data, size_t byt
     (void)data;
     (void)bytes;
     if (layout->num_segments != 1 || layout->segments[0].bits != 8 || manifest->bits != 8 ||
-        layout->dims > BSW_RAW_MAX_DIMS || manifest->metric == BSW_METRIC_COSINE ||
+        layout->dims > BSW_RAW_MAX_DIMS || bsw_has_unit_rows(manifest->metric) ||
         manifest->dropped_rows > 0 ||
         (manifest->source_type != BSW_VECTOR_UINT8 && manifest->source_type != BSW_VECTOR_INT8)) {
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no raw rows", name);
@@ -117,7 +117,7 @@ static float value(const struct bsw_manifest *manifest, uint32_t query_bits, int
     return bsw_metric_written(bsw_metric_value(manifest->metric, (double)key));
 }
 
-static const struct bsw_codec_table table = {.metrics = 1u << BSW_METRIC_IP | 1u << BSW_METRIC_L2,
+static const struct bsw_codec_table table = {.metrics = BSW_ALL_METRICS & ~BSW_UNIT_METRICS,
                                              .has_exact_keys = 1,
                                              .fixed_bits = 8,
                                              .takes_numbers = 1,

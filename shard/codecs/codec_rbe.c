@@ -48,7 +48,7 @@ static enum bsw_status take_learned(const char *name, const Bsw__Learned *learne
 {
     const struct bsw_code_layout *layout = &manifest->layout;
     if (layout->num_segments != 1 || manifest->bits != layout->segments[0].bits ||
-        manifest->metric != BSW_METRIC_COSINE) {
+        !bsw_has_unit_rows(manifest->metric)) {
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no learned code", name);
     }
     if (learned->row_dims < 1 || learned->row_dims > BSW_RBE_MAX_DIMS ||
@@ -142,7 +142,7 @@ static enum bsw_status check_fit(const struct bsw_rbe_model *model, const char *
         return bsw_fail(err, BSW_ERROR_USAGE, "--model %s: of %u dims, the rows have %u", path,
                         query->dims, dims);
     }
-    if (model->metric != BSW_METRIC_COSINE) {
+    if (!bsw_has_unit_rows(model->metric)) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--model %s: trained for %s; rbe codes are of cosine",
                         path, bsw_metric_name(model->metric));
     }
@@ -287,7 +287,7 @@ static void describe_model(const struct bsw_manifest *manifest, struct bsw_codec
 }
 
 static const struct bsw_codec_table table = {
-    .metrics = 1u << BSW_METRIC_COSINE,
+    .metrics = BSW_UNIT_METRICS,
     .has_matrix = 1,
     .has_model = 1,
     .has_whole_bits = 1,

@@ -248,7 +248,8 @@ static float bias_of(const struct bsw_manifest *manifest, float norm, float mean
                      uint16_t half)
 {
     double stored = (double)bsw_half_to_float(half);
-    if (manifest->metric == BSW_METRIC_L2) return 0.0f - (manifest->row_dims > 0 ? mean_dot : norm);
+    if (bsw_has_row_norms(manifest->metric))
+        return 0.0f - (manifest->row_dims > 0 ? mean_dot : norm);
     return scale > (double)BSW_HALF_MAX ? (float)(mean_dot * (stored / scale)) : mean_dot;
 }
 
@@ -298,7 +299,7 @@ static float centroid_error(const struct bsw_saq_frame *frame, const float *proj
 {
     float exact[BSW_SUM_LANES] = {0}, coded[BSW_SUM_LANES] = {0};
     float rms = sqrtf(norm / (float)frame->layout.dims);
-    int is_l2 = frame->metric == BSW_METRIC_L2;
+    int is_l2 = bsw_has_row_norms(frame->metric);
     if (norm < 0x1p-126f) return 0;
     for (uint32_t s = 0; s < frame->layout.num_segments; s++) {
         const struct bsw_segment *segment = &frame->layout.segments[s];
@@ -355,8 +356,8 @@ static void store_biases(const struct bsw_codec_tile *tile, const struct bsw_saq
                              tile->manifest->scale_exponent);
         float error = centroid_error(frame, projected + r * frame->layout.padded_dims, residual[r],
                                      scale, centroid);
-        float bias =
-            frame->metric == BSW_METRIC_L2 ? 0.0f - (float)norms[first + r] : mean_dots[first + r];
+        float bias = bsw_has_row_norms(frame->metric) ? 0.0f - (float)norms[first + r]
+                                                      : mean_dots[first + r];
         arrays->biases[place + r] = bias + error;
     }
 }
@@ -396,7 +397,7 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
                                     norms, scales, tails);
         bsw_store_affine(tile->manifest, count, norms, scales, tails, mean_dots + done, arrays,
                          bundle * BSW_BUNDLE_ROWS);
-        if (tile->lists && frame.metric != BSW_METRIC_IP)
+        if (tile->lists && bsw_has_distances(frame.metric))
             store_biases(tile, &frame, done, count, projected + done * layout->padded_dims, norms,
                          row_norms, mean_dots, centered + tile->num_rows * bsw_saq_row_dims(&frame),
                          &cache, arrays, bundle * BSW_BUNDLE_ROWS);
@@ -408,7 +409,7 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
 // Under cosine rows and queries have the same length already.
 static float query_factor(const struct bsw_manifest *manifest, const float *row)
 {
-    if (manifest->metric != BSW_METRIC_IP) return 1.0f;
+    if (bsw_has_distances(manifest->metric)) return 1.0f;
     return bsw_ip_query_factor(bsw_saq_part_of(manifest)->mean, row,
                                bsw_manifest_row_dims(manifest));
 }
@@ -438,7 +439,7 @@ static void encode_query(const struct bsw_codec_query *query, uint32_t *words,
     bsw_frame_of_manifest(manifest, &frame);
     query->kernels->saq_center(&frame, query->row, 1, &query->factor, centered, &mean_dot);
     query->kernels->saq_project(&frame, centered, 1, projected);
-    if (manifest->metric == BSW_METRIC_L2) {
+    if (bsw_has_row_norms(manifest->metric)) {
         *addend = bsw_saq_has_norms(&frame)
                       ? mean_dot
                       : bsw_lane_dot_float(projected, projected, layout->padded_dims);
@@ -476,7 +477,7 @@ static int vary(struct bsw_codec_settings *o)
 }
 
 static const struct bsw_codec_table table = {
-    .metrics = 1u << BSW_METRIC_COSINE | 1u << BSW_METRIC_IP | 1u << BSW_METRIC_L2,
+    .metrics = BSW_ALL_METRICS,
     .has_matrix = 1,
     .has_segments = 1,
     .needs_sample = 1,

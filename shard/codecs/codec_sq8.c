@@ -47,7 +47,7 @@ static struct sq8_part *part_of(const struct bsw_manifest *manifest)
 
 static int has_centred_queries(const struct bsw_manifest *manifest)
 {
-    return manifest->metric == BSW_METRIC_L2 || manifest->code_rule >= CENTRED_QUERIES;
+    return bsw_has_row_norms(manifest->metric) || manifest->code_rule >= CENTRED_QUERIES;
 }
 
 // ---- its part of a manifest ----
@@ -184,7 +184,7 @@ static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
     float *least = part_of(manifest)->middles, *largest = part_of(manifest)->half_steps;
     BSW_TRY(find_ends(sample, dims, least, largest, err));
     settle_steps(sample, dims, least, largest);
-    manifest->code_rule = manifest->metric == BSW_METRIC_L2 ? 0 : CENTRED_QUERIES;
+    manifest->code_rule = bsw_has_row_norms(manifest->metric) ? 0 : CENTRED_QUERIES;
     if (is_in_range(part_of(manifest), dims)) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: numbers too large for --codec sq8",
                     bsw_vectors_name(sample->vectors));
@@ -233,7 +233,7 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
 {
     const struct bsw_manifest *manifest = tile->manifest;
     const struct bsw_segment *segment = &manifest->layout.segments[0];
-    int is_l2 = manifest->metric == BSW_METRIC_L2;
+    int is_l2 = bsw_has_row_norms(manifest->metric);
     float *rows = tile->scratch, ones[BSW_BUNDLE_ROWS], factors[BSW_TILE_MAX_ROWS],
           mean_dots[BSW_TILE_MAX_ROWS];
     size_t dims = segment->dims;
@@ -261,7 +261,7 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
 
 static float query_factor(const struct bsw_manifest *manifest, const float *row)
 {
-    if (manifest->metric != BSW_METRIC_IP || !has_centred_queries(manifest)) return 1.0f;
+    if (bsw_has_distances(manifest->metric) || !has_centred_queries(manifest)) return 1.0f;
     return bsw_ip_query_factor(part_of(manifest)->middles, row, manifest->layout.dims);
 }
 
@@ -277,7 +277,7 @@ static void encode_query(const struct bsw_codec_query *query, uint32_t *words,
     const struct sq8_part *part = part_of(manifest);
     const struct bsw_code_layout *layout = &manifest->layout;
     float *q = query->scratch, *p = q + layout->padded_dims;
-    int is_l2 = manifest->metric == BSW_METRIC_L2, is_centred = has_centred_queries(manifest);
+    int is_l2 = bsw_has_row_norms(manifest->metric), is_centred = has_centred_queries(manifest);
     for (uint32_t i = 0; i < layout->dims; i++) {
         float y = query->row[i] * query->factor, centred = y - part->middles[i];
         q[i] = is_l2 ? centred : y;
@@ -288,7 +288,7 @@ static void encode_query(const struct bsw_codec_query *query, uint32_t *words,
 }
 
 static const struct bsw_codec_table table = {
-    .metrics = 1u << BSW_METRIC_COSINE | 1u << BSW_METRIC_IP | 1u << BSW_METRIC_L2,
+    .metrics = BSW_ALL_METRICS,
     .needs_sample = 1,
     .fixed_bits = BITS,
     .host_encode = "--codec sq8",

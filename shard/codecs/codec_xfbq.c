@@ -95,7 +95,7 @@ static enum bsw_status parse_part(const char *name, const void *data, size_t byt
     Bsw__Rotation *message;
     if (!(manifest->codec_number > 0) || !isfinite(manifest->codec_number))
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: the scale is out of range", name);
-    if (manifest->layout.num_segments != 1 || manifest->metric != BSW_METRIC_COSINE)
+    if (manifest->layout.num_segments != 1 || !bsw_has_unit_rows(manifest->metric))
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no plain code", name);
     if (manifest->code_rule == 0 && bytes > 0)
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: a rotation of codes without one", name);
@@ -242,7 +242,7 @@ static void describe(const struct bsw_manifest *manifest, struct bsw_codec_fact 
     snprintf(out[1].text, sizeof out[1].text, "%s", manifest->part ? "random" : "none");
 }
 
-static const struct bsw_codec_table table = {.metrics = 1u << BSW_METRIC_COSINE,
+static const struct bsw_codec_table table = {.metrics = BSW_UNIT_METRICS,
                                              .has_distances = 1,
                                              .has_whole_bits = 1,
                                              .has_rotation = 1,

@@ -48,7 +48,7 @@ enum bsw_status bsw_codec_check_metric(const struct bsw_codec *codec, enum bsw_m
                                        struct bsw_error *err)
 {
     if (codec->table->metrics >> metric & 1) return BSW_OK;
-    if (metric == BSW_METRIC_COSINE) {
+    if (bsw_has_unit_rows(metric)) {
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--codec %s has no cosine: say --metric l2 or --metric ip", codec->name);
     }

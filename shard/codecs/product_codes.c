@@ -108,7 +108,7 @@ void bsw_product_query_term(const struct bsw_product_codes *codes,
                             const struct bsw_table_scan_table *kernels, const float *query,
                             float *room, float *out)
 {
-    multiply(codes, query, codes->metric == BSW_METRIC_L2 ? -2.0f : 1.0f, room);
+    multiply(codes, query, bsw_has_row_norms(codes->metric) ? -2.0f : 1.0f, room);
     kernels->products(&codes->book, room, NULL, out);
 }
 
@@ -151,7 +151,7 @@ float bsw_product_table(const struct bsw_product_codes *codes,
                         const struct bsw_product_terms *terms, float *bases, float *out)
 {
     size_t numbers = bsw_product_numbers(&codes->book);
-    int is_l2 = codes->metric == BSW_METRIC_L2;
+    int is_l2 = bsw_has_row_norms(codes->metric);
     const float *floats = terms->query_term;
     float largest = 0.0f;
     if (is_l2) {
@@ -200,7 +200,7 @@ static float plain_table(const struct bsw_product_codes *codes, enum bsw_table_t
 {
     const struct bsw_table_scan_table *kernels = &bsw_table_scan_reference;
     struct bsw_product_terms terms = {query, memory->query_term, NULL, memory->list_term};
-    if (centroid && codes->metric == BSW_METRIC_L2) {
+    if (centroid && bsw_has_row_norms(codes->metric)) {
         bsw_product_project_vector(codes, &bsw_encode_reference, centroid, 1.0f, codes->mean,
                                    memory->room, memory->centroid);
         terms.centroid = memory->centroid;

@@ -129,7 +129,7 @@ float bsw_value_of_score(const struct bsw_manifest *manifest, uint32_t query_bit
     const struct bsw_codec_table *codec = manifest->codec->table;
     if (codec->value) return codec->value(manifest, query_bits, bsw_score_to_integer(score));
     float key = bsw_score_to_float(score);
-    if (manifest->metric == BSW_METRIC_L2) return (terms.addend - key) + 0.0f;
+    if (bsw_has_row_norms(manifest->metric)) return (terms.addend - key) + 0.0f;
     return (key + terms.addend) * terms.unit + 0.0f;
 }
 

@@ -106,7 +106,7 @@ static enum bsw_status read_all(struct bsw_sample *sample, struct training *trai
     struct rows *rows = &training->rows;
     size_t fit = MOST_ROW_BYTES / (codes->projected_dims * sizeof(float)),
            all = (size_t)sample->num_rows, dims = codes->dims;
-    int is_l2 = codes->metric == BSW_METRIC_L2;
+    int is_l2 = bsw_has_row_norms(codes->metric);
     rows->stride = (all + fit - 1) / fit;
     size_t most = (all + rows->stride - 1) / rows->stride;
     BSW_TRY(bsw_allocate(&rows->given, most * dims, sizeof(float), "sample", err));
@@ -148,7 +148,7 @@ static void find_scores(const struct training *training, const float *turned, ui
     const struct bsw_table_scan_table *kernels = bsw_table_scan_table_get(training->sample->level);
     uint32_t dims = training->codes->dims;
     const struct bsw_product_book book = {1, dims, 8, turned, NULL};
-    int is_l2 = training->codes->metric == BSW_METRIC_L2;
+    int is_l2 = bsw_has_row_norms(training->codes->metric);
 #pragma omp parallel for schedule(static) num_threads(training->num_threads)
     for (size_t r = 0; r < training->rows.num; r++) {
         _Alignas(64) float products[BLOCK];
@@ -220,7 +220,7 @@ static double needed(const struct training *training, size_t query, uint32_t par
         const float *x = training->rows.coded + row * stride + 2 * part;
         double dx = (double)q[0] - (double)x[0], dy = (double)q[1] - (double)x[1],
                square = fma(dx, dx, dy * dy);
-        if (training->codes->metric != BSW_METRIC_L2)
+        if (!bsw_has_row_norms(training->codes->metric))
             square -= fma((double)x[0], (double)x[0], (double)x[1] * (double)x[1]);
         most = square > most ? square : most;
     }

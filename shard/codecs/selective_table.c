@@ -49,8 +49,8 @@ enum bsw_status bsw_selection_open(const struct bsw_selection_settings *settings
                                    struct bsw_selection *out, struct bsw_error *err)
 {
     float *reach = NULL;
-    const struct bsw_entry_book book = {codes->metric == BSW_METRIC_L2 ? BSW_ENTRY_L2
-                                                                       : BSW_ENTRY_IP,
+    const struct bsw_entry_book book = {bsw_has_row_norms(codes->metric) ? BSW_ENTRY_L2
+                                                                         : BSW_ENTRY_IP,
                                         codes->book.parts, 1u << codes->book.bits, codes->entries};
     *out = (struct bsw_selection){.settings = *settings, .codes = codes, .level = level};
     if (settings->radii == BSW_RADII_NEAREST)
@@ -95,7 +95,7 @@ struct part {
 static float miss_of(const struct bsw_selection *selection, const struct bsw_entry_ray *ray)
 {
     const struct bsw_selection_settings *settings = &selection->settings;
-    int is_l2 = selection->codes->metric == BSW_METRIC_L2;
+    int is_l2 = bsw_has_row_norms(selection->codes->metric);
     if (settings->mode != BSW_SELECTION_H) return settings->mode == BSW_SELECTION_M ? -1.0f : 0.0f;
     if (settings->is_miss_infinite) return is_l2 ? INFINITY : -INFINITY;
     return is_l2 ? ray->limit : bsw_entry_least(ray);
@@ -141,7 +141,7 @@ static float hit_of(const struct bsw_selection *selection, const struct bsw_prod
 {
     const struct bsw_product_codes *codes = selection->codes;
     size_t at = ((size_t)part->number << codes->book.bits) + entry;
-    int is_l2 = codes->metric == BSW_METRIC_L2;
+    int is_l2 = bsw_has_row_norms(codes->metric);
     if (selection->settings.mode == BSW_SELECTION_L) return 1.0f;
     if (selection->settings.mode == BSW_SELECTION_M) {
         struct bsw_entry_ray inner = part->ray;
@@ -173,7 +173,8 @@ static void put_misses(const struct bsw_selection *selection, const struct part 
 
 static float multiplier_of(const struct bsw_selection *selection)
 {
-    return selection->settings.mode == BSW_SELECTION_H && selection->codes->metric == BSW_METRIC_L2
+    return selection->settings.mode == BSW_SELECTION_H &&
+                   bsw_has_row_norms(selection->codes->metric)
                ? -1.0f
                : 1.0f;
 }
@@ -227,7 +228,7 @@ static void put_hits(const struct bsw_selection *selection, const struct bsw_pro
                 hit_of(selection, terms, part, found->entries[i], found->values[i]);
     } else if (selection->settings.has_hit_time) {
         for (; i < last; i++) to[found->entries[i]] = found->values[i];
-    } else if (codes->metric == BSW_METRIC_L2) {
+    } else if (bsw_has_row_norms(codes->metric)) {
         for (; i < last; i++) {
             uint32_t e = found->entries[i];
             float sum = (list[e] + query[e]) + part->base;
@@ -275,7 +276,7 @@ static uint64_t make_table(const struct bsw_selection *selection,
 {
     const struct bsw_product_codes *codes = selection->codes;
     size_t num = bsw_product_entries(&codes->book), words = bsw_selective_words(codes);
-    int kind = codes->metric == BSW_METRIC_L2 ? BSW_ENTRY_L2 : BSW_ENTRY_IP;
+    int kind = bsw_has_row_norms(codes->metric) ? BSW_ENTRY_L2 : BSW_ENTRY_IP;
     uint64_t within = 0;
     for (uint32_t p = 0; p < codes->book.parts; p++) {
         const struct part part = part_at(selection, terms, limits, p);
@@ -339,7 +340,7 @@ float bsw_selective_plain_table(const struct bsw_selection *selection,
         const float *x = codes->entries + 2 * num * p, *y = x + num;
         put_misses(selection, &part, out);
         for (uint32_t e = 0; e < num; e++) {
-            int is_l2 = codes->metric == BSW_METRIC_L2;
+            int is_l2 = bsw_has_row_norms(codes->metric);
             float value = is_l2 ? bsw_entry_distance(&part.ray, x[e], y[e])
                                 : bsw_entry_product(&part.ray, x[e], y[e]);
             if (is_l2 ? value <= part.ray.limit : value >= bsw_entry_least(&part.ray))

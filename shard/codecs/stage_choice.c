@@ -75,8 +75,8 @@ static void add_row(struct projected_sample *sample, const struct bsw_manifest *
             sample->beyonds[row * sample->num_blocks + block] = (float)sqrt(beyond);
         }
     }
-    if (manifest->row_dims > 0 && manifest->metric == BSW_METRIC_L2) norm = (double)mean_dot;
-    sample->biases[row] = manifest->metric == BSW_METRIC_L2 ? (float)-norm : mean_dot;
+    if (manifest->row_dims > 0 && bsw_has_row_norms(manifest->metric)) norm = (double)mean_dot;
+    sample->biases[row] = bsw_has_row_norms(manifest->metric) ? (float)-norm : mean_dot;
 }
 
 // Tiles of floats on the way into the frame.
@@ -220,7 +220,7 @@ static enum bsw_status count_and_choose(struct projected_sample *sample,
                                         struct bsw_manifest *manifest, struct bsw_error *err)
 {
     size_t blocks = sample->num_blocks, queries = 0, stride = sample->num_rows / NUM_QUERIES;
-    double factor = manifest->metric == BSW_METRIC_L2 ? 2 : 1;
+    double factor = bsw_has_row_norms(manifest->metric) ? 2 : 1;
     double *shares = NULL, *norms = NULL;
     uint64_t *counts = NULL;
     float *query = NULL;

@@ -37,7 +37,7 @@ static uint32_t most_probe(const struct bsw_backend_needs *needs)
 // Where tables are of queries and lists.
 static const float *table_centroids(const struct bsw_manifest *manifest)
 {
-    int is_of_lists = manifest->codec->has_tables && manifest->metric == BSW_METRIC_L2 &&
+    int is_of_lists = manifest->codec->has_tables && bsw_has_row_norms(manifest->metric) &&
                       manifest->lists.is_residual;
     return is_of_lists ? manifest->lists.centroids : NULL;
 }

@@ -97,7 +97,8 @@ static struct bsw_device_selection selection_of(const struct bsw_selection *sele
                                                 unsigned char *memory)
 {
     const struct bsw_selection_settings *settings = &selection->settings;
-    int is_m = settings->mode == BSW_SELECTION_M, is_l2 = selection->codes->metric == BSW_METRIC_L2;
+    int is_m = settings->mode == BSW_SELECTION_M,
+        is_l2 = bsw_has_row_norms(selection->codes->metric);
     struct bsw_device_selection out = {
         .limits = (const float *)(const void *)(memory + at->entry_limits),
         .nothing = (const float *)(const void *)(memory + at->nothing),
@@ -144,7 +145,7 @@ struct bsw_device_table_run bsw_device_table_run_of(const struct bsw_device_engi
                    .parts = codes->book.parts,
                    .part_dims = codes->book.part_dims,
                    .bits = codes->book.bits,
-                   .is_l2 = codes->metric == BSW_METRIC_L2,
+                   .is_l2 = bsw_has_row_norms(codes->metric),
                    .stride = codes->projected_dims,
                    .entries = (const float *)(const void *)(book + plan->book.entries),
                    .norms = (const float *)(const void *)(book + plan->book.norms),

@@ -97,7 +97,7 @@ void bsw_neighbour_codes_look_at(struct bsw_neighbour_tiles *tiles, const float 
         if (absolute > largest) largest = absolute;
     }
     if (largest == 0.0) return;
-    if (tiles->metric == BSW_METRIC_COSINE) largest /= sqrt(norm);
+    if (bsw_has_unit_rows(tiles->metric)) largest /= sqrt(norm);
     frexp(largest / (255.0 * UNIT_ROOM), &exponent);
     tiles->unit = fmax(tiles->unit, ldexp(1.0, exponent));
 }
@@ -109,7 +109,7 @@ void bsw_neighbour_codes_pack(struct bsw_neighbour_tiles *tiles, size_t bundle, 
     size_t first = bundle * BSW_BUNDLE_ROWS, bytes = BSW_BUNDLE_ROWS * tiles->padded_dims;
     float *biases = tiles->biases + first;
     uint16_t *scales = tiles->scales + first;
-    int is_cosine = tiles->metric == BSW_METRIC_COSINE;
+    int is_cosine = bsw_has_unit_rows(tiles->metric);
     double balance = balance_of(tiles);
     memset(tiles->bytes + bundle * bytes, 0, bytes);
     memset(biases, 0, BSW_BUNDLE_ROWS * sizeof *biases);

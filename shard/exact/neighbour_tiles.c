@@ -24,7 +24,7 @@ void bsw_neighbour_tiles_init(struct bsw_neighbour_tiles *tiles, enum bsw_cpu_le
 {
     int is_integer = tiles->type == BSW_VECTOR_UINT8 || tiles->type == BSW_VECTOR_INT8;
     tiles->is_whole = is_integer && tiles->type == tiles->query_type &&
-                      tiles->metric != BSW_METRIC_COSINE && tiles->dims <= BSW_RAW_MAX_DIMS;
+                      !bsw_has_unit_rows(tiles->metric) && tiles->dims <= BSW_RAW_MAX_DIMS;
     tiles->padded_dims = (tiles->dims + 31) / 32 * 32;
     tiles->block_bundles = (tiles->block_rows + BSW_BUNDLE_ROWS - 1) / BSW_BUNDLE_ROWS;
     tiles->refine = bsw_refine_table_get(level);

@@ -245,7 +245,7 @@ enum bsw_status bsw_list_tables_open(const struct bsw_resident_shard *shard,
                                     .queries = queries,
                                     .workspace = workspace,
                                     .scratch = scratch,
-                                    .is_of_lists = batch->product->metric == BSW_METRIC_L2 &&
+                                    .is_of_lists = bsw_has_row_norms(batch->product->metric) &&
                                                    batch->centroids != NULL,
                                     .most_rows = most_rows};
     BSW_TRY(bsw_buffer_reserve(

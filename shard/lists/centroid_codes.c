@@ -202,7 +202,7 @@ enum bsw_status bsw_centroid_codes_open(enum bsw_metric metric, const float *cen
 {
     struct making making = {.codes = out, .centroids = centroids, .num_threads = num_threads};
     *out = (struct bsw_centroid_codes){
-        .is_cosine = metric == BSW_METRIC_COSINE,
+        .is_cosine = bsw_has_unit_rows(metric),
         .dims = dims,
         .padded_dims = (dims + 31) / 32 * 32,
         .num_lists = num_lists,

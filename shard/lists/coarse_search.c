@@ -232,7 +232,7 @@ void bsw_coarse_put_queries(struct bsw_coarse_block *block, const float *vectors
     search->encode->squared_norms(block->centred, block->num_queries, search->dims, block->norms);
     for (size_t q = 0; q < block->num_queries; q++) put_query(block, q, most[q]);
     // Unit length, so that |q - c|^2 = 2 - 2 key.
-    for (size_t q = 0; q < block->num_queries && search->metric == BSW_METRIC_COSINE; q++)
+    for (size_t q = 0; q < block->num_queries && bsw_has_unit_rows(search->metric); q++)
         if (block->norms[q] > 0) block->scales[q] /= (float)sqrt(block->norms[q]);
 }
 
@@ -326,9 +326,9 @@ void bsw_coarse_residual(const struct bsw_coarse_search *search, const float *ve
 {
     float factor = 1;
     double norm;
-    if (search->metric == BSW_METRIC_IP)
+    if (!bsw_has_distances(search->metric))
         factor = bsw_ip_query_factor(search->center, vector, search->dims);
-    if (search->metric == BSW_METRIC_COSINE) {
+    if (bsw_has_unit_rows(search->metric)) {
         search->encode->squared_norms(vector, 1, search->dims, &norm);
         factor = (float)(1.0 / sqrt(norm));
     }

@@ -50,7 +50,7 @@ struct bsw_coarse_search {
 
 static inline int bsw_coarse_is_l2(const struct bsw_coarse_search *search)
 {
-    return search->metric == BSW_METRIC_L2;
+    return bsw_has_row_norms(search->metric);
 }
 
 // Queries that a thread has under way.

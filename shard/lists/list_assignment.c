@@ -130,7 +130,7 @@ enum bsw_status bsw_list_assigner_open(const struct bsw_list_assigner_needs *nee
     *out = NULL;
     BSW_TRY(bsw_allocate_zero(&assigner, 1, sizeof *assigner, "assigner of lists", err));
     assigner->needs = *needs;
-    assigner->metric = needs->metric == BSW_METRIC_COSINE ? BSW_METRIC_COSINE : BSW_METRIC_L2;
+    assigner->metric = bsw_has_unit_rows(needs->metric) ? BSW_METRIC_COSINE : BSW_METRIC_L2;
     assigner->encode = bsw_encode_table_get(needs->level);
     assigner->matrix_scan = bsw_matrix_scan_table_get(needs->level);
     assigner->refine = bsw_refine_table_get(needs->level);

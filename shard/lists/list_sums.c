@@ -114,7 +114,7 @@ static void prefetch_row(const struct bsw_list_sums *sums, const struct bsw_list
 // How far a row is from its centroid, under cosine as vectors of length one.
 static int64_t distance_of(const struct bsw_list_sums *sums, double key)
 {
-    double squared = sums->metric == BSW_METRIC_COSINE ? fmax(2.0 - 2.0 * key, 0.0) : -key;
+    double squared = bsw_has_unit_rows(sums->metric) ? fmax(2.0 - 2.0 * key, 0.0) : -key;
     return whole(sqrt(squared) * sums->scales.distance);
 }
 

@@ -91,7 +91,7 @@ static void find_scales(struct training *training)
         scales->components[d] = bsw_list_scale(largest, training->counts.total);
         most += 8.0 * largest * largest;
     }
-    if (training->lloyd.metric == BSW_METRIC_COSINE) most = 5.0;
+    if (bsw_has_unit_rows(training->lloyd.metric)) most = 5.0;
     scales->distance = bsw_list_scale(sqrt(most), training->counts.total);
 }
 
@@ -255,7 +255,7 @@ enum bsw_status bsw_training_sample_open(const struct bsw_training_sample_needs 
                         (unsigned long long)UINT32_MAX - 1);
     BSW_TRY(bsw_allocate(&out->raw, count, reading.row_bytes, "sample", err));
     BSW_TRY(bsw_allocate_zero(&out->largest, reading.dims, sizeof *out->largest, "sample", err));
-    if (needs->metric == BSW_METRIC_COSINE)
+    if (bsw_has_unit_rows(needs->metric))
         BSW_TRY(bsw_allocate(&out->factors, count, sizeof *out->factors, "sample", err));
     enum bsw_status status = bsw_allocate(&reading.rows, (size_t)TILE_ROWS * reading.dims,
                                           sizeof *reading.rows, "sample", err);

@@ -385,7 +385,7 @@ static void take_mean(const struct bsw_list_splits *splits, const struct bsw_lis
     double count = (double)bsw_totals_counts(totals)[list];
     for (size_t d = 0; d < dims; d++)
         mean[d] = (float)((double)sums[d] / count / splits->scales.components[d]);
-    if (splits->metric == BSW_METRIC_COSINE && !normalize(mean, dims)) return;
+    if (bsw_has_unit_rows(splits->metric) && !normalize(mean, dims)) return;
     memcpy(centroid, mean, dims * sizeof *mean);
 }
 
@@ -501,7 +501,7 @@ static void split(const struct bsw_list_splits *splits, const struct length *len
         double part = (double)(bsw_hash2(seed, d) >> 11) * 0x1p-52 - 1.0;
         to[d] = (float)((double)from[d] + part * step);
     }
-    if (splits->metric == BSW_METRIC_COSINE) normalize(to, dims);
+    if (bsw_has_unit_rows(splits->metric)) normalize(to, dims);
 }
 
 static size_t split_lists(const struct bsw_list_splits *splits,

@@ -4,7 +4,7 @@
 # few lines (living.py); the same bytes for any ranks and devices; indexes of older programs; what is refused.
 # usage: check_living.sh BITSWEEP_BINARY SOURCE_FOLDER
 #
-# BITSWEEP_HISTORIES: how many histories (20). BITSWEEP_HISTORY: the number of the first (1).
+# BITSWEEP_HISTORIES: how many histories (20; 10 with QUICK=1). BITSWEEP_HISTORY: the number of the first (1).
 set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
@@ -15,7 +15,8 @@ find_ranks 3
 faults=$(dirname "$program")/tests/bitsweep_faults
 [[ -x $faults ]] || faults=
 data=$2/tests/data
-number=${BITSWEEP_HISTORIES:-20}
+number=${QUICK:+10}
+number=${BITSWEEP_HISTORIES:-${number:-20}}
 first=${BITSWEEP_HISTORY:-1}
 mkdir "$folder/histories"
 if "$python" "$2/tests/cluster/living.py" "$program" "$faults" "$folder/histories" "$first" "$number"; then

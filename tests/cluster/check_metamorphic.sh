@@ -6,7 +6,7 @@
 # usage: check_metamorphic.sh BITSWEEP_BINARY SOURCE_FOLDER
 #
 # BITSWEEP_METAMORPHIC_SEED: the number of the first case (1), from which they count up; a number always is the same
-# case. BITSWEEP_METAMORPHIC_CASES: how many (150, half of all codes with all changes, about a minute; 30 with QUICK=1),
+# case. BITSWEEP_METAMORPHIC_CASES: how many (150, half of all codes with all changes, about a minute; 16 with QUICK=1),
 # or all.
 # BITSWEEP_METAMORPHIC_MINUTES: how long, instead. A case that fails prints the line that repeats it.
 set -euo pipefail
@@ -24,7 +24,7 @@ minutes=${BITSWEEP_METAMORPHIC_MINUTES:-0}
 cases=${BITSWEEP_METAMORPHIC_CASES:-}
 if [[ ! $cases ]]; then
     cases=0
-    if [[ $minutes == 0 ]]; then cases=${QUICK:+30} cases=${cases:-150}; fi
+    if [[ $minutes == 0 ]]; then cases=${QUICK:+16} cases=${cases:-150}; fi
 fi
 
 # table_is_written KIND: bench/peers/hard_data_table.py judges a kind that is easy, without FAISS as well.
