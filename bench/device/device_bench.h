@@ -131,12 +131,13 @@ extern const struct device_bench_case device_bench_cases[];
 extern const size_t device_bench_num_cases;
 
 // kernel_alone: without selection. encode: a layout alone is the shape; with has_affine saq, else
-// xfbq. refine and exact have no shape.
+// xfbq; coders: sq8, else pq, of 96 dims. refine and exact have no shape.
 device_bench_run device_bench_scan, device_bench_agree, device_bench_stream,
     device_bench_kernel_alone, device_bench_hits, device_bench_select, device_bench_tables,
     device_bench_lists, device_bench_rbegir, device_bench_progressive, device_bench_encode,
-    device_bench_refine, device_bench_exact_u8, device_bench_exact_float, device_bench_exact_screen,
-    device_bench_exact_screen_hits, device_bench_assign, device_bench_bytes;
+    device_bench_coders, device_bench_refine, device_bench_exact_u8, device_bench_exact_float,
+    device_bench_exact_screen, device_bench_exact_screen_hits, device_bench_assign,
+    device_bench_bytes;
 
 // For bench tune, medians: of a batch over lists as a whole; of so many rows, 65,536 at most, for
 // their lists, with what opening takes.

@@ -200,6 +200,11 @@ const struct device_bench_case device_bench_cases[] = {
      "float32 rows to saq codes: center, project, quantize",
      device_bench_encode,
      {FLOATS("128x3")}},
+    {"encode-pq",
+     "projected rows to entries of 24 parts of 4 dims, 8 bits",
+     device_bench_coders,
+     {INTEGERS("")}},
+    {"encode-sq8", "float32 rows to sq8 codes", device_bench_coders, {FLOATS("")}},
     {"refine", "exact values of random pairs, uint8", device_bench_refine, {INTEGERS("")}},
     {"exact-u8", "of all rows against 1000 queries, uint8", device_bench_exact_u8, {INTEGERS("")}},
     {"exact-float", "the same, float32", device_bench_exact_float, {INTEGERS("")}},
@@ -216,6 +221,10 @@ const struct device_bench_case device_bench_cases[] = {
     BYTES(8),
     BYTES(64),
     BYTES(1000),
+    {"raw-lists",
+     "256 queries over lists of such rows, each looked at by all",
+     device_bench_bytes,
+     {INTEGERS("128x8"), .queries = 256, .batch = 256, .list_bundles = 38}},
 };
 
 const size_t device_bench_num_cases = sizeof device_bench_cases / sizeof device_bench_cases[0];

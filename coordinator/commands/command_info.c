@@ -71,11 +71,6 @@ static enum bsw_status settle_search(const struct info_options *o,
                                      const struct bsw_manifest *manifest,
                                      struct bsw_search_settings *out, struct bsw_error *err)
 {
-    const char *host = bsw_codec_host_search(manifest);
-    if (host) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s runs on the CPU only", memory_option(o),
-                        host);
-    }
     return bsw_search_settle(&o->request, manifest, o->path, (int)o->ranks, out, err);
 }
 

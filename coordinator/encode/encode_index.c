@@ -13,6 +13,7 @@
 #include "common/job/stop_signal.h"
 #include "common/net/message_kinds.h"
 #include "common/net/transport.h"
+#include "coordinator/encode/encode_device.h"
 #include "coordinator/encode/encode_pass.h"
 #include "coordinator/encode/encode_text.h"
 #include "coordinator/job/command_files.h"
@@ -21,7 +22,6 @@
 #include "coordinator/job/option_table.h"
 #include "coordinator/job/same_input.h"
 #include "shard/codecs/codec.h"
-#include "shard/exact/device_assigner.h"
 
 _Static_assert(BSW_JOURNAL_MAX_PAYLOAD >= BSW_MAX_CENTROID_BYTES + (256u << 20),
                "a plan holds a manifest");
@@ -38,9 +38,8 @@ struct encode_job {
     struct bsw_encode_lists lists;
     struct bsw_encode_pass pass;
     struct bsw_encode_journal journal;
-    struct bsw_chosen_device device; // of this rank
-    struct bsw_list_finder finder;   // on it, with lists
-    uint64_t input_digest;           // rank 0
+    struct bsw_encode_device device;
+    uint64_t input_digest; // rank 0
     int has_model_lists;
     uint32_t is_found; // the index was whole, but for its table
     double lists_seconds, train_seconds, encode_seconds;
@@ -163,23 +162,6 @@ static enum bsw_status raise_limit(const struct encode_job *job, struct bsw_erro
 {
     uint64_t shards = job->settings.shards / (uint64_t)job->transport->num_ranks;
     return bsw_file_limit_raise(job->settings.copy_vectors ? 2 * shards : shards, err);
-}
-
-// auto: a device only where there is enough to compute for one. With lists it finds these, and the
-// CPU makes codes.
-static enum bsw_status open_device(struct encode_job *job, struct bsw_error *err)
-{
-    const struct bsw_encode_settings *s = &job->settings;
-    const struct bsw_codec_table *codec = s->codec->table;
-    int has_lists = s->lists > 0;
-    const char *host = has_lists ? NULL : codec->host_encode;
-    int is_worth_it =
-        has_lists ? bsw_encode_lists_want_device(s->lists, bsw_vectors_num_rows(job->vectors))
-                  : host || codec->worth_a_device;
-    if (!is_worth_it && strcmp(s->device.text, "auto") == 0) return BSW_OK;
-    BSW_TRY(bsw_device_choice_open(&s->device, host, job->transport, &job->device, err));
-    if (has_lists && job->device.device) job->finder = bsw_device_list_finder(job->device.device);
-    return BSW_OK;
 }
 
 static enum bsw_status make_fields(const struct encode_job *job, struct bsw_journal_fields *out,
@@ -322,15 +304,16 @@ static enum bsw_status train_lists(struct encode_job *job, struct bsw_error *err
     struct bsw_transport *transport = job->transport;
     int is_planned = job->journal.is_resumed;
     double started = bsw_clock_seconds();
-    job->lists = (struct bsw_encode_lists){.transport = transport,
-                                           .vectors = job->vectors,
-                                           .manifest = &job->manifest,
-                                           .level = job->settings.level,
-                                           .seed = job->settings.code.seed,
-                                           .drop_bad_rows = job->settings.drop_bad_rows,
-                                           .finder = job->finder.find ? &job->finder : NULL,
-                                           .progress = job->settings.progress,
-                                           .journal = job->journal.lists};
+    job->lists =
+        (struct bsw_encode_lists){.transport = transport,
+                                  .vectors = job->vectors,
+                                  .manifest = &job->manifest,
+                                  .level = job->settings.level,
+                                  .seed = job->settings.code.seed,
+                                  .drop_bad_rows = job->settings.drop_bad_rows,
+                                  .finder = job->device.finder.find ? &job->device.finder : NULL,
+                                  .progress = job->settings.progress,
+                                  .journal = job->journal.lists};
     if (job->manifest.lists.count == 0 || job->manifest.lists.centroids) return BSW_OK;
     enum bsw_status status =
         bsw_share_record(transport, &message, &is_planned, sizeof is_planned, err);
@@ -489,8 +472,8 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
         .is_found = job->is_found != 0};
     bsw_codec_format_segments(manifest, out->segments, sizeof out->segments);
     snprintf(out->device, sizeof out->device, "%s",
-             job->device.device ? bsw_device_label(job->device.device) : "cpu");
-    memcpy(out->device_note, job->device.note, sizeof out->device_note);
+             job->device.chosen.device ? bsw_device_label(job->device.chosen.device) : "cpu");
+    memcpy(out->device_note, job->device.chosen.note, sizeof out->device_note);
 }
 
 // ---- the whole ----
@@ -520,7 +503,8 @@ static enum bsw_status lay_out(struct encode_job *job, struct bsw_error *err)
     if (status == BSW_OK) status = open_input(job, err);
     if (status == BSW_OK) status = raise_limit(job, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
-    status = open_device(job, err);
+    status =
+        bsw_encode_device_open(s, bsw_vectors_num_rows(job->vectors), transport, &job->device, err);
     if (status == BSW_OK) status = bsw_same_input_digest(job->vectors, &job->input_digest, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(bsw_same_input_agree(transport, job->input_digest, s->base, err));
@@ -553,7 +537,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
                                          .manifest = &job->manifest,
                                          .vectors = job->vectors,
                                          .lists = job->pass.lists,
-                                         .device = job->finder.find ? NULL : job->device.device,
+                                         .device = job->device.coder,
                                          .journal = &job->journal};
     BSW_TRY(bsw_transport_agree(transport, bsw_encode_pass_run(&job->pass, err), err));
     status = bsw_encode_pass_gather(&job->pass, err);
@@ -564,7 +548,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
 
 static void deinit(struct encode_job *job)
 {
-    bsw_device_close(&job->device.device);
+    bsw_encode_device_close(&job->device);
     bsw_vectors_close(&job->vectors);
     bsw_encode_text_close(&job->text);
     bsw_encode_lists_deinit(&job->lists);

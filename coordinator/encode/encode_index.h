@@ -87,7 +87,7 @@ struct bsw_encode_stats {
     struct bsw_code_check check;
     int is_found;                            // was whole, and only its table is left to be made
     char device[24];                         // label of this rank's, or "cpu"
-    char device_note[BSW_DEVICE_NOTE_BYTES]; // why `auto` has left one alone
+    char device_note[BSW_DEVICE_NOTE_BYTES]; // why none was taken
 };
 
 // Called by all ranks, with OpenMP's threads; ends with an agreement, so all return the same.

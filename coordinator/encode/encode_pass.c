@@ -205,6 +205,7 @@ static void find_block(void *context, uint64_t i, struct bsw_encode_place *out)
     uint32_t shard = shard_of_block(pass, block);
     *out = (struct bsw_encode_place){.writer = &pass->writers[shard],
                                      .block = (uint32_t)(block - pass->first_blocks[shard])};
+    if (pass->lists) out->order = bsw_encode_lists_order(pass->lists, shard, NULL); // it is made
 }
 
 // From any thread.
@@ -237,10 +238,8 @@ static enum bsw_status encode_one(struct bsw_encode_pass *pass, bsw_block_encode
 {
     struct bsw_encode_place place;
     struct bsw_block_result result;
-    const struct bsw_list_order *order = NULL;
     find_block(pass, i, &place);
-    if (pass->lists) order = bsw_encode_lists_order(pass->lists, place.writer->shard, err);
-    BSW_TRY(bsw_block_encode(encoder, &place.writer->shape, place.block, order,
+    BSW_TRY(bsw_block_encode(encoder, &place.writer->shape, place.block, place.order,
                              pass->settings->drop_bad_rows, place.writer, &result, err));
     return put_block(pass, i, &result, err);
 }

@@ -88,7 +88,7 @@ static const char *what_needs_cpu(const struct bsw_search *search)
     if (selection->is_on && strcmp(selection->finder->name, "brute") != 0)
         return "--entries-by other than brute";
     if (selection->is_on && selection->radii == BSW_RADII_NEAREST) return "--radii nearest";
-    return bsw_codec_host_search(&search->manifest);
+    return NULL;
 }
 
 static enum bsw_status open_device(struct bsw_search *search, struct bsw_error *err)
@@ -174,8 +174,7 @@ static enum bsw_status open_merge(struct bsw_search *search, struct bsw_error *e
 static struct bsw_check_schedule schedule_checks(const struct bsw_search *search)
 {
     const struct bsw_search_options *o = &search->options;
-    int is_cpu = strcmp(o->device.text, "cpu") == 0 || bsw_codec_host_search(&search->manifest) ||
-                 bsw_device_kind()[0] == '\0';
+    int is_cpu = strcmp(o->device.text, "cpu") == 0 || bsw_device_kind()[0] == '\0';
     return (struct bsw_check_schedule){
         .seconds = o->is_unchecked ? 0 : o->check_seconds,
         .checked_at = bsw_clock_seconds(),

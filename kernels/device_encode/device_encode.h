@@ -23,6 +23,7 @@
 #include "common/codes/metric.h"
 #include "common/rows/vectors.h"
 #include "kernels/encode/encode.h"
+#include "kernels/table_scan/table_scan.h"
 
 BSW_C_BEGIN
 
@@ -72,6 +73,59 @@ BSW_DEVICE_CALL int bsw_device_saq_quantize(const struct bsw_saq_frame *frame,
                                             const float *projected, uint32_t num_rows,
                                             const struct bsw_device_saq_codes *codes,
                                             bsw_stream stream);
+
+// ---- residuals: rows less the centroids of their lists ----
+
+// centroids [num][dims] less mean [dims], in place.
+BSW_DEVICE_CALL int bsw_device_center_lists(const float *mean, uint32_t dims, uint32_t num,
+                                            float *centroids, bsw_stream stream);
+
+// centered [num_rows][dims], rows less the mean, less the centroids, which are so too, of lists
+// [num_rows]. norms: [num_rows], those of bsw_encode_table.squared_norms of the rows as they came,
+// rounded to float32; NULL: nobody needs them.
+BSW_DEVICE_CALL int bsw_device_subtract_lists(const float *centroids, const uint32_t *lists,
+                                              uint32_t dims, uint32_t num_rows, float *centered,
+                                              float *norms, bsw_stream stream);
+
+// Products of a row's centroid, projected to the frame, with the projected row (exact) and with
+// steps * its code (coded): float32 products added up in lanes and tree of kernel_sums.h over the
+// dims of all segments, without fma; 0 where the row's norm, of saq_quantize, counts as 0.
+struct bsw_device_list_products {
+    const uint32_t *lists;          // [num_rows]
+    const float *centroids, *norms; // [lists][padded_dims], [num_rows]
+    float *exact, *coded;           // [num_rows]
+};
+BSW_DEVICE_CALL int bsw_device_saq_list_products(const struct bsw_saq_frame *frame,
+                                                 const float *projected, uint32_t num_rows,
+                                                 const struct bsw_device_list_products *products,
+                                                 bsw_stream stream);
+
+// ---- product codes ----
+
+// Codes of bsw_table_scan_table.nearest. book: arrays on the device, 16-byte aligned. projected:
+// [num_rows][dims]; what parts have beyond is 0.
+// codes: [bundles][bundle_bytes][32] as kernels/table_scan has them, wholly overwritten, padding
+// and lanes without a row 0. bundle_bytes: of a row, bsw_product_code_bytes at least.
+BSW_DEVICE_CALL int bsw_device_product_codes(const struct bsw_product_book *book,
+                                             const float *projected, uint32_t dims,
+                                             uint32_t num_rows, uint32_t bundle_bytes,
+                                             uint8_t *codes, bsw_stream stream);
+
+// ---- sq8 ----
+
+// Codes of kernels/encode/sq8_codes.h: a row's factor, the planes of its numbers, and under l2 the
+// squared norm of what they stand for, else the product of middles and row less the middles. All
+// on the device; planes wholly overwritten, padding and lanes without a row 0.
+struct bsw_device_sq8_codes {
+    const float *middles, *half_steps; // [dims]
+    uint32_t *planes;                  // [bundles][8][words][32]
+    uint8_t *faults;                   // [num_rows]
+    float *factors, *sums;             // [num_rows]
+};
+BSW_DEVICE_CALL int bsw_device_encode_sq8(const struct bsw_device_raw_rows *rows,
+                                          enum bsw_metric metric,
+                                          const struct bsw_device_sq8_codes *codes,
+                                          bsw_stream stream);
 
 BSW_C_END
 #endif

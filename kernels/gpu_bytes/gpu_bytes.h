@@ -4,7 +4,7 @@
 #ifndef BITSWEEP_KERNELS_GPU_BYTES_H
 #define BITSWEEP_KERNELS_GPU_BYTES_H
 
-#include "kernels/device_scan/device_scan.h"
+#include "kernels/device_scan/device_list_scan.h"
 
 BSW_C_BEGIN
 
@@ -31,6 +31,14 @@ BSW_DEVICE_CALL int bsw_device_byte_scan(const struct bsw_device_codes *codes,
                                          const struct bsw_device_part *part,
                                          const struct bsw_device_queries *queries, int factor,
                                          const struct bsw_device_lists *lists, bsw_stream stream);
+
+// As bsw_device_list_scan, of such codes and queries, whose keys nothing is added to.
+BSW_DEVICE_CALL int bsw_device_byte_list_scan(const struct bsw_device_codes *codes,
+                                              const struct bsw_device_list_work *work,
+                                              uint32_t tile,
+                                              const struct bsw_device_queries *queries, int factor,
+                                              const struct bsw_device_lists *lists,
+                                              bsw_stream stream);
 
 BSW_C_END
 #endif

@@ -23,6 +23,7 @@
 
 struct bsw_table_scan_table; // kernels/table_scan/table_scan.h
 struct bsw_product_codes;    // shard/codecs/product_codes.h
+struct bsw_device_coder;     // shard/codecs/device_coder.h
 
 enum bsw_stage_choice {
     BSW_STAGE_DEFAULT, // as the model says, without one BSW_STAGE_AUTO
@@ -135,8 +136,9 @@ struct bsw_codec_table {
     int has_residuals;       // codes rows less their centroids where a manifest says so
     int always_residuals;    // and does so with lists unless told otherwise, whatever the bits
     int worth_a_device;      // encoding is quicker on a GPU
-    const char *host_encode; // what to say of encode on a GPU, where there is none: "--codec raw"
-    const char *host_list_search; // likewise of a search of lists
+    const char *host_encode; // what to say of encode on a GPU, where there is none: "--codec rbe"
+    // Rows on a GPU; NULL: the CPU codes them, too where `host_encode` does not refuse a GPU.
+    const struct bsw_device_coder *device_coder;
 
     // ---- encode: settings, training ----
     // What only makes sense together, before anything is opened; fills in defaults.
@@ -243,12 +245,6 @@ enum bsw_status bsw_codec_parse(const char *text, const struct bsw_codec **out,
 const char *bsw_codec_only_metric(const struct bsw_codec *codec);
 enum bsw_status bsw_codec_check_metric(const struct bsw_codec *codec, enum bsw_metric metric,
                                        struct bsw_error *err);
-
-// What to say of a search on a GPU where there is none; NULL: GPUs search the index.
-static inline const char *bsw_codec_host_search(const struct bsw_manifest *manifest)
-{
-    return manifest->lists.count > 0 ? manifest->codec->table->host_list_search : NULL;
-}
 
 // Bits of a query's component in a search: `asked`, or what the codec has.
 enum bsw_status bsw_codec_query_bits(const struct bsw_manifest *manifest, const char *index,

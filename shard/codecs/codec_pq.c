@@ -13,6 +13,7 @@
 #include "common/files/sealed_message.h"
 #include "kernels/kernel_sums.h"
 #include "shard/codecs/codec.h"
+#include "shard/codecs/device_coder.h"
 #include "shard/codecs/product_training.h"
 
 #define PART_FIELD   19 // Manifest.part
@@ -375,6 +376,46 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
     }
 }
 
+// ---- rows on a GPU ----
+
+// Models beside those of a frame.
+enum { ENTRIES, NORMS };
+_Static_assert(BSW_FRAME_MODELS + NORMS < BSW_CODER_MODELS, "models of pq");
+
+static void device_plan(const struct bsw_manifest *manifest, struct bsw_coder_needs *out)
+{
+    const struct bsw_product_codes *codes = codes_of(manifest);
+    struct bsw_saq_frame frame;
+    bsw_product_frame(codes, &frame);
+    bsw_frame_plan(manifest, &frame, out);
+    out->models[BSW_FRAME_MODELS + ENTRIES].data = codes->entries;
+    out->models[BSW_FRAME_MODELS + ENTRIES].bytes =
+        bsw_table_bytes(&codes->book) * codes->book.part_dims;
+    out->models[BSW_FRAME_MODELS + NORMS].data = codes->norms;
+    out->models[BSW_FRAME_MODELS + NORMS].bytes = bsw_table_bytes(&codes->book);
+}
+
+static enum bsw_status device_launch(const struct bsw_coder_piece *piece, struct bsw_error *err)
+{
+    const struct bsw_product_codes *codes = codes_of(piece->manifest);
+    const struct bsw_segment *segment = &piece->manifest->layout.segments[0];
+    struct bsw_product_book book = codes->book;
+    struct bsw_saq_frame frame;
+    bsw_product_frame(codes, &frame);
+    BSW_TRY(bsw_frame_launch(piece, &frame, NULL, NULL, err));
+    book.entries = piece->models[BSW_FRAME_MODELS + ENTRIES];
+    book.norms = piece->models[BSW_FRAME_MODELS + NORMS];
+    int code = bsw_device_product_codes(
+        &book, piece->rooms[codes->matrix ? BSW_FRAME_PROJECTED : BSW_FRAME_CENTRED],
+        codes->matrix ? codes->projected_dims : codes->dims, piece->rows.num_rows,
+        segment->words * (uint32_t)sizeof(uint32_t), (uint8_t *)piece->planes[0],
+        bsw_device_stream(piece->device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(piece->device, code, "nearest entries", err);
+}
+
+static const struct bsw_device_coder device_coder = {
+    .plan = device_plan, .start = bsw_frame_start, .launch = device_launch};
+
 // ---- queries ----
 
 static enum bsw_status settle_query_bits(const struct bsw_manifest *manifest, const char *name,
@@ -468,7 +509,8 @@ static const struct bsw_codec_table table = {
     .keeps_far_rows = 1, // of heavy tails, which ip finds; a few would turn the rotation
     .has_residuals = 1,
     .always_residuals = 1,
-    .host_encode = "--codec pq",
+    .device_coder = &device_coder,
+    .worth_a_device = 1,
     .check_settings = check_settings,
     .check_rows = check_rows,
     .vary = vary,

@@ -121,8 +121,6 @@ static const struct bsw_codec_table table = {.metrics = BSW_ALL_METRICS & ~BSW_U
                                              .has_exact_keys = 1,
                                              .fixed_bits = 8,
                                              .takes_numbers = 1,
-                                             .host_encode = "--codec raw",
-                                             .host_list_search = "codec raw with lists",
                                              .check_settings = check_settings,
                                              .check_rows = check_rows,
                                              .train = train,

@@ -14,6 +14,7 @@
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/kernel_sums.h"
 #include "shard/codecs/codec.h"
+#include "shard/codecs/device_coder.h"
 #include "shard/codecs/query_codes.h"
 
 #define PART_FIELD 10 // Manifest.frame
@@ -290,18 +291,15 @@ static float code_of(float projected, float inverse, uint32_t bits)
     return 2.0f * f + 1.0f;
 }
 
-// What the code of a residual r leaves out of its product with the centroid, both in the frame:
-// <centroid, r> - scale / 2 * <centroid, steps * c> (l2: twice that). In the bias it leaves only
-// the error of the code's product with query less centroid, which is short where it matters. Under
-// ip it need not be: queries have any length.
-static float centroid_error(const struct bsw_saq_frame *frame, const float *projected, float norm,
-                            double scale, const float *centroid)
+// Products of a centroid with a residual, both in the frame, and with its code; 0 of a residual
+// that counts as 0.
+static void centroid_products(const struct bsw_saq_frame *frame, const float *projected, float norm,
+                              const float *centroid, float *exact_sum, float *coded_sum)
 {
     float exact[BSW_SUM_LANES] = {0}, coded[BSW_SUM_LANES] = {0};
     float rms = sqrtf(norm / (float)frame->layout.dims);
-    int is_l2 = bsw_has_row_norms(frame->metric);
-    if (norm < 0x1p-126f) return 0;
-    for (uint32_t s = 0; s < frame->layout.num_segments; s++) {
+    uint32_t num_segments = norm < 0x1p-126f ? 0 : frame->layout.num_segments;
+    for (uint32_t s = 0; s < num_segments; s++) {
         const struct bsw_segment *segment = &frame->layout.segments[s];
         float step = frame->steps[s], inverse = 1.0f / ((2.0f * step) * rms);
         for (uint32_t i = 0; i < segment->dims; i++) {
@@ -311,8 +309,23 @@ static float centroid_error(const struct bsw_saq_frame *frame, const float *proj
             coded[lane] += centroid[d] * (step * c);
         }
     }
-    double product = (double)bsw_tree_sum_float(exact) * (is_l2 ? 2 : 1);
-    return (float)(product - scale * (double)bsw_tree_sum_float(coded));
+    *exact_sum = bsw_tree_sum_float(exact);
+    *coded_sum = bsw_tree_sum_float(coded);
+}
+
+// What the code of a residual r leaves out of its product with the centroid, both in the frame, is
+// <centroid, r> - scale / 2 * <centroid, steps * c> (l2: twice that). In the bias it leaves only
+// the error of the code's product with query less centroid, which is short where it matters. Under
+// ip it need not be: queries have any length.
+void bsw_saq_store_bias(const struct bsw_manifest *manifest, float row_norm, float mean_dot,
+                        float exact, float coded, const struct bsw_code_arrays *arrays,
+                        size_t place)
+{
+    int is_l2 = bsw_has_row_norms(manifest->metric);
+    double scale =
+        ldexp((double)bsw_half_to_float(arrays->scales[place]), manifest->scale_exponent);
+    float error = (float)((double)exact * (is_l2 ? 2 : 1) - scale * (double)coded);
+    arrays->biases[place] = (is_l2 ? 0.0f - row_norm : mean_dot) + error;
 }
 
 // The centroid of a list, rotated; rows come list after list.
@@ -352,13 +365,11 @@ static void store_biases(const struct bsw_codec_tile *tile, const struct bsw_saq
     for (size_t r = 0; r < count; r++) {
         const float *centroid =
             centroid_in_frame(tile, frame, tile->lists[first + r], scratch, cache);
-        double scale = ldexp((double)bsw_half_to_float(arrays->scales[place + r]),
-                             tile->manifest->scale_exponent);
-        float error = centroid_error(frame, projected + r * frame->layout.padded_dims, residual[r],
-                                     scale, centroid);
-        float bias = bsw_has_row_norms(frame->metric) ? 0.0f - (float)norms[first + r]
-                                                      : mean_dots[first + r];
-        arrays->biases[place + r] = bias + error;
+        float exact, coded;
+        centroid_products(frame, projected + r * frame->layout.padded_dims, residual[r], centroid,
+                          &exact, &coded);
+        bsw_saq_store_bias(tile->manifest, (float)norms[first + r], mean_dots[first + r], exact,
+                           coded, arrays, place + r);
     }
 }
 
@@ -397,7 +408,7 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
                                     norms, scales, tails);
         bsw_store_affine(tile->manifest, count, norms, scales, tails, mean_dots + done, arrays,
                          bundle * BSW_BUNDLE_ROWS);
-        if (tile->lists && bsw_has_distances(frame.metric))
+        if (tile->lists && bsw_saq_corrects_lists(tile->manifest))
             store_biases(tile, &frame, done, count, projected + done * layout->padded_dims, norms,
                          row_norms, mean_dots, centered + tile->num_rows * bsw_saq_row_dims(&frame),
                          &cache, arrays, bundle * BSW_BUNDLE_ROWS);
@@ -481,6 +492,7 @@ static const struct bsw_codec_table table = {
     .has_matrix = 1,
     .has_segments = 1,
     .needs_sample = 1,
+    .device_coder = &bsw_device_coder_saq,
     .worth_a_device = 1,
     .has_residuals = 1,
     .center = center,

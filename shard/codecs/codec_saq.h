@@ -39,6 +39,18 @@ void bsw_store_affine(const struct bsw_manifest *manifest, size_t count, const f
                       const float *scales, const uint32_t *tails, const float *mean_dots,
                       const struct bsw_code_arrays *arrays, size_t row);
 
+// Whether biases have what codes of residuals leave out of their products with centroids.
+static inline int bsw_saq_corrects_lists(const struct bsw_manifest *manifest)
+{
+    return manifest->lists.is_residual && bsw_has_distances(manifest->metric);
+}
+// The bias of such a residual, whose scale is stored at `place`. row_norm, mean_dot: of the centred
+// row, before its centroid was taken off; exact, coded: products of the centroid in the frame with
+// the residual there and with steps * its code.
+void bsw_saq_store_bias(const struct bsw_manifest *manifest, float row_norm, float mean_dot,
+                        float exact, float coded, const struct bsw_code_arrays *arrays,
+                        size_t place);
+
 // Where the first stage of a progressive scan ends: the share of rows that would go on is counted
 // on the sample, and the end that costs least, by the tables of `bitsweep bench tune`, is taken.
 

@@ -18,8 +18,10 @@
 #include "common/codes/half.h"
 #include "common/files/sealed_message.h"
 #include "kernels/encode/prepare_rows.h"
+#include "kernels/encode/sq8_codes.h"
 #include "kernels/kernel_sums.h"
 #include "shard/codecs/codec.h"
+#include "shard/codecs/device_coder.h"
 #include "shard/codecs/query_codes.h"
 
 #define PART_FIELD      19 // Manifest.part
@@ -28,9 +30,7 @@
 #define LEAST_STEP      0x1p-100f // of a dimension in which the sample does not differ
 #define MOST_SQUARES    1e36      // so that no key becomes Inf or NaN
 #define LARGEST_START   3e38f
-#define CENTRED_QUERIES 1        // rule of cosine and ip; under l2 they always were
-#define MOST_FACTOR     32752.0f // f, so that twice that is a half
-#define LEAST_FACTOR    0x1p-14f
+#define CENTRED_QUERIES 1 // rule of cosine and ip; under l2 they always were
 // Where the numbers of a dimension reach further than so many times what most of them do, ends are
 // at that, or, for numbers that are nearly all the same, at a share of their reach.
 #define MOST_WIDTH  3.0f
@@ -197,35 +197,19 @@ static size_t tile_scratch_bytes(const struct bsw_manifest *manifest, size_t num
     return num_rows * manifest->layout.dims * sizeof(float);
 }
 
-// y = (x - middle) / (256 half steps), -1 to 1 within the ends, divided by the row's factor, which
-// is a half. *mean_dot: <m, x - m>.
-static float center(const struct bsw_manifest *manifest, const float *row, float factor, float *y,
-                    float *mean_dot)
+static struct bsw_sq8_steps steps_of(const struct bsw_manifest *manifest)
 {
     const struct sq8_part *part = part_of(manifest);
-    uint32_t dims = manifest->layout.dims;
-    float most = LEAST_FACTOR;
-    for (uint32_t i = 0; i < dims; i++) y[i] = row[i] * factor - part->middles[i];
-    *mean_dot = bsw_lane_dot_float(part->middles, y, dims);
-    for (uint32_t i = 0; i < dims; i++) {
-        y[i] /= part->half_steps[i] * 0x1p8f;
-        most = fabsf(y[i]) > most ? fabsf(y[i]) : most;
-    }
-    most = most < MOST_FACTOR ? bsw_half_to_float(bsw_half_up((double)most)) : MOST_FACTOR;
-    for (uint32_t i = 0; i < dims; i++) y[i] /= most;
-    return most;
+    return (struct bsw_sq8_steps){part->middles, part->half_steps, manifest->layout.dims};
 }
 
-// |f*h*c|^2 as it is coded: c = 2 floor(128 y) + 1, clipped.
-static float squared_norm(const struct bsw_manifest *manifest, float factor, float *y)
+// sum: under l2 the squared norm, else <m, x - m>.
+static void store_row(const struct bsw_manifest *manifest, float factor, float sum,
+                      const struct bsw_code_arrays *arrays, size_t place)
 {
-    const float *half_steps = part_of(manifest)->half_steps;
-    for (uint32_t i = 0; i < manifest->layout.dims; i++) {
-        float f = floorf(y[i] * 128.0f);
-        f = f < -128.0f ? -128.0f : f > 127.0f ? 127.0f : f;
-        y[i] = (2.0f * f + 1.0f) * half_steps[i] * factor;
-    }
-    return bsw_lane_dot_float(y, y, manifest->layout.dims);
+    int is_l2 = bsw_has_row_norms(manifest->metric);
+    arrays->scales[place] = bsw_half_nearest((is_l2 ? 2.0 : 1.0) * (double)factor);
+    arrays->biases[place] = is_l2 ? 0.0f - sum : has_centred_queries(manifest) ? sum : 0.0f;
 }
 
 static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code_arrays *arrays,
@@ -233,14 +217,15 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
 {
     const struct bsw_manifest *manifest = tile->manifest;
     const struct bsw_segment *segment = &manifest->layout.segments[0];
+    const struct bsw_sq8_steps steps = steps_of(manifest);
     int is_l2 = bsw_has_row_norms(manifest->metric);
     float *rows = tile->scratch, ones[BSW_BUNDLE_ROWS], factors[BSW_TILE_MAX_ROWS],
           mean_dots[BSW_TILE_MAX_ROWS];
     size_t dims = segment->dims;
     for (size_t i = 0; i < BSW_BUNDLE_ROWS; i++) ones[i] = 1.0f;
     for (size_t r = 0; r < tile->num_rows; r++)
-        factors[r] = center(manifest, tile->rows + r * dims, tile->factors[r], rows + r * dims,
-                            &mean_dots[r]);
+        factors[r] = bsw_sq8_center(&steps, tile->rows + r * dims, tile->factors[r],
+                                    rows + r * dims, &mean_dots[r]);
     for (size_t done = 0; done < tile->num_rows; done += BSW_BUNDLE_ROWS) {
         size_t left = tile->num_rows - done,
                count = left < BSW_BUNDLE_ROWS ? left : BSW_BUNDLE_ROWS,
@@ -249,13 +234,49 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
                             arrays->planes[0] + at * bsw_segment_bundle_words(segment));
     }
     for (size_t r = 0; r < tile->num_rows; r++) {
-        size_t place = bundle * BSW_BUNDLE_ROWS + r;
-        arrays->scales[place] = bsw_half_nearest((is_l2 ? 2.0 : 1.0) * (double)factors[r]);
-        arrays->biases[place] = is_l2 ? 0.0f - squared_norm(manifest, factors[r], rows + r * dims)
-                                : has_centred_queries(manifest) ? mean_dots[r]
-                                                                : 0.0f;
+        float norm = is_l2 ? bsw_sq8_squared_norm(&steps, factors[r], rows + r * dims) : 0;
+        store_row(manifest, factors[r], is_l2 ? norm : mean_dots[r], arrays,
+                  bundle * BSW_BUNDLE_ROWS + r);
     }
 }
+
+// ---- rows on a GPU ----
+
+enum { MIDDLES, HALF_STEPS };
+enum { FACTORS, SUMS, NUM_RESULTS };
+
+static void device_plan(const struct bsw_manifest *manifest, struct bsw_coder_needs *out)
+{
+    const struct sq8_part *part = part_of(manifest);
+    out->models[MIDDLES].data = part->middles;
+    out->models[HALF_STEPS].data = part->half_steps;
+    for (int i = MIDDLES; i <= HALF_STEPS; i++)
+        out->models[i].bytes = manifest->layout.dims * sizeof(float);
+    out->num_results = NUM_RESULTS;
+}
+
+static enum bsw_status device_launch(const struct bsw_coder_piece *piece, struct bsw_error *err)
+{
+    const struct bsw_device_sq8_codes codes = {.middles = piece->models[MIDDLES],
+                                               .half_steps = piece->models[HALF_STEPS],
+                                               .planes = piece->planes[0],
+                                               .faults = piece->faults,
+                                               .factors = piece->results[FACTORS],
+                                               .sums = piece->results[SUMS]};
+    int code = bsw_device_encode_sq8(&piece->rows, piece->manifest->metric, &codes,
+                                     bsw_device_stream(piece->device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(piece->device, code, "encode", err);
+}
+
+static void device_store(const struct bsw_manifest *manifest, void *const *results, size_t row,
+                         size_t count, const struct bsw_code_arrays *arrays)
+{
+    const float *factors = results[FACTORS], *sums = results[SUMS];
+    for (size_t r = row; r < row + count; r++) store_row(manifest, factors[r], sums[r], arrays, r);
+}
+
+static const struct bsw_device_coder device_coder = {
+    .plan = device_plan, .launch = device_launch, .store = device_store};
 
 // ---- queries ----
 
@@ -291,7 +312,7 @@ static const struct bsw_codec_table table = {
     .metrics = BSW_ALL_METRICS,
     .needs_sample = 1,
     .fixed_bits = BITS,
-    .host_encode = "--codec sq8",
+    .device_coder = &device_coder,
     .check_settings = check_settings,
     .train = train,
     .tile_scratch_bytes = tile_scratch_bytes,

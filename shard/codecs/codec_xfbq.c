@@ -11,6 +11,7 @@
 #include "common/base/memory.h"
 #include "common/files/sealed_message.h"
 #include "shard/codecs/codec.h"
+#include "shard/codecs/device_coder.h"
 #include "shard/codecs/query_codes.h"
 #include "shard/codecs/sample.h"
 
@@ -247,6 +248,7 @@ static const struct bsw_codec_table table = {.metrics = BSW_UNIT_METRICS,
                                              .has_whole_bits = 1,
                                              .has_rotation = 1,
                                              .needs_sample = 1,
+                                             .device_coder = &bsw_device_coder_xfbq,
                                              .check_settings = check_settings,
                                              .check_rows = check_rows,
                                              .train = train,

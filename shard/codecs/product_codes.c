@@ -66,18 +66,24 @@ void bsw_product_codes_norms(struct bsw_product_codes *codes)
 
 // ---- rows and queries ----
 
+void bsw_product_frame(const struct bsw_product_codes *codes, struct bsw_saq_frame *out)
+{
+    *out = (struct bsw_saq_frame){.metric = codes->metric,
+                                  .mean = codes->mean,
+                                  .rotation = codes->matrix,
+                                  .stage_dims = codes->dims};
+    out->layout.dims = codes->dims;
+    out->layout.padded_dims = codes->projected_dims;
+}
+
 void bsw_product_project(const struct bsw_product_codes *codes,
                          const struct bsw_encode_table *kernels, const float *centred,
                          size_t num_rows, float *out)
 {
     size_t dims = codes->dims, projected = codes->projected_dims;
     if (codes->matrix) {
-        struct bsw_saq_frame frame = {.metric = codes->metric,
-                                      .mean = codes->mean,
-                                      .rotation = codes->matrix,
-                                      .stage_dims = codes->dims};
-        frame.layout.dims = codes->dims;
-        frame.layout.padded_dims = codes->projected_dims;
+        struct bsw_saq_frame frame;
+        bsw_product_frame(codes, &frame);
         kernels->saq_project(&frame, centred, num_rows, out);
         return;
     }

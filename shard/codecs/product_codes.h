@@ -50,6 +50,8 @@ void bsw_product_codes_destroy(struct bsw_product_codes **codes); // accepts NUL
 // The entries' norms, once entries are there.
 void bsw_product_codes_norms(struct bsw_product_codes *codes);
 
+// What centres and projects rows; borrows. Its rotation may be NULL.
+void bsw_product_frame(const struct bsw_product_codes *codes, struct bsw_saq_frame *out);
 // Centred rows [num_rows][dims] to x' [num_rows][projected_dims], 64-byte aligned.
 void bsw_product_project(const struct bsw_product_codes *codes,
                          const struct bsw_encode_table *kernels, const float *centred,

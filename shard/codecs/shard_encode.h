@@ -32,10 +32,10 @@ struct bsw_block_result {
 
 // Encodes block `block` of the shard. A bad row is BSW_ERROR_BAD_DATA naming source and row, unless
 // drop_bad_rows; it is then masked and keeps its id. order: of the shard's rows, NULL without
-// lists. rows: who gets the raw rows, in the order of the source, or NULL.
+// lists. copies: who gets the raw rows, or NULL.
 enum bsw_status bsw_block_encode(bsw_block_encoder *encoder, const struct bsw_shard_shape *shape,
                                  uint32_t block, const struct bsw_list_order *order,
-                                 int drop_bad_rows, const struct bsw_shard_writer *rows,
+                                 int drop_bad_rows, const struct bsw_shard_writer *copies,
                                  struct bsw_block_result *out, struct bsw_error *err);
 
 // ---- shared with device_encode_run.c ----
@@ -55,11 +55,13 @@ enum bsw_status bsw_fail_bad_row(const bsw_vectors *vectors, uint64_t row_id,
 struct bsw_encode_place {
     const struct bsw_shard_writer *writer; // gets the raw rows
     uint32_t block;                        // of that shard
+    const struct bsw_list_order *order;    // of that shard's rows; NULL without lists
 };
 
 // One tenant: encode_pass.c, of a room that this one may not include.
 struct bsw_device_encode_options {
-    const struct bsw_manifest *manifest; // codec xfbq or saq; all but shards' digests is set
+    const struct bsw_manifest *manifest; // of a codec that has a device_coder; all but
+                                         // shards' digests is set
     const bsw_vectors *vectors;
     int drop_bad_rows;    // as bsw_block_encode
     uint64_t first, last; // blocks, numbered as find and put have it

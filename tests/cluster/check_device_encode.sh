@@ -57,8 +57,16 @@ same --base "$floats" --codec saq --metric cosine --bits 1 --copy-vectors
 same --base "$floats" --codec saq --metric ip --bits 2.25 --shards 3
 same --base "$bytes" --rows 0:1001 --codec saq --metric l2 --segments 32x4,64x3,32x1 --stage 32
 same --base "$bytes" --rows 7:500 --codec saq --metric ip --bits 2 --stage 64 --shards 3 --copy-vectors
+same --base "$floats" --codec pq --metric l2 --shards 3 --copy-vectors
+same --base "$floats" --codec pq --metric cosine --bits 4 --subspaces 13 --rotation none
+same --base "$bytes" --rows 5:606 --codec pq --metric ip --bits 4 --rotation random
+same --base "$bytes" --rows 5:606 --codec pq --metric l2 --entries radius --rotation none
+for metric in l2 ip cosine; do same --base "$floats" --codec sq8 --metric $metric --shards 3; done
+same --base "$bytes" --rows 5:606 --codec sq8 --metric l2 --copy-vectors
 
 # More than a block, and blocks in pieces.
+same --base synth:count=34000,dims=32,type=uint8 --codec pq --subspaces 32 --metric l2
+same --base "$floats" --codec pq --metric l2 --device-memory 120K
 same --base synth:count=60000,dims=32,type=uint8 --codec saq --bits 8 --metric l2
 same --base synth:count=2500,dims=960 --codec xfbq --bits 8 --device-memory 300K
 same --base "$floats" --codec saq --metric cosine --bits 4 --device-memory 60K --shards 3
@@ -67,7 +75,7 @@ if ((most_ranks > 1)); then
 fi
 BITSWEEP_EMULATOR_ORDER=random same --base "$floats" --codec saq --bits 3 --metric l2
 
-# Lists are made on the device, and codes on the CPU; with and without a screen.
+# Lists are made on the device, with and without a screen, and codes in their order, residuals too.
 for screen in off on; do
     for row in 8.0 8.6 9.0 10.0 10.3 11.0 12.0; do echo "device $row list_pairs=1 exact_screen=$screen"; done \
         >"$folder/lists_$screen"
@@ -78,9 +86,28 @@ same --base "$bytes" --rows 5:906 --codec sq8 --metric cosine --lists 11 --calib
 BITSWEEP_TUNING=$folder/lists_off ranks=$most_ranks same --base "$floats" --codec saq --metric ip --bits 2 --residual yes \
     --lists 20 --calibrate off
 for codec in raw pq; do same --base "$bytes" --rows 5:606 --codec $codec --metric l2 --lists 9 --calibrate off; done
-same --base "$floats" --metric l2 --lists 20 --calibrate off --device-memory 9000 # none at all: on the CPU
 unset BITSWEEP_TUNING
-same --base "$floats" --metric l2 --lists 20 --calibrate off # too few rows
+same --base "$floats" --metric l2 --lists 20 --calibrate off # too few rows for the device to find lists
+same --base "$floats" --metric l2 --lists 20 --calibrate off --device-memory 60K
+
+# Codes in the order of lists that the CPU finds, residuals and not; more than a block, blocks in pieces.
+for codec in "xfbq --bits 5 --rotation random" "xfbq --bits 4 --rotation none" "saq --metric l2 --bits 3 --residual yes --shards 3" \
+    "saq --metric cosine --segments 32x4,18x1 --residual yes" "saq --metric ip --bits 2 --residual no"; do
+    read -ra words <<<"$codec"
+    same --base "$floats" --lists 20 --calibrate off --codec "${words[@]}"
+    same --base "$floats" --lists 20 --calibrate off --copy-vectors --device-memory 120K --codec "${words[@]}"
+done
+BITSWEEP_EMULATOR_ORDER=random same --base "$bytes" --rows 5:906 --codec saq --metric l2 --segments 32x4,64x3,32x1 --lists 30 \
+    --residual yes --calibrate off
+same --base synth:count=40000,dims=32,type=uint8 --metric l2 --bits 6 --lists 60 --residual yes --calibrate off
+
+# raw is copied: a GPU may be named, and is let go.
+on_cpu --base "$bytes" --rows 0:700 --codec raw --metric l2
+on_device --base "$bytes" --rows 0:700 --codec raw --metric l2
+check "raw on a device" diff -rq "$folder/cpu" "$folder/device"
+for line in '"device": "cpu"' '"device_note": "codec raw copies rows, which takes no GPU"'; do
+    check "raw: $line" grep -qF "$line" "$folder/json"
+done
 
 # An emulated device is never chosen unasked.
 "$emulated" encode --base "$floats" --metric cosine --index "$folder/auto" --quiet --json >"$folder/json"
@@ -98,13 +125,16 @@ put 699 49 '\x00\x00\xc0\x7f' # NaN
 put 301 0 '\x00\x00\x80\xff'  # -Inf
 put 302 7 '\xff\xff\x7f\x7f'  # the largest number
 dd if=/dev/zero of="$folder/bad.fbin" bs=1 seek=$((8 + 4 * 50 * 400)) count=200 conv=notrunc status=none
-for arguments in "--codec xfbq --rotation none" "--codec xfbq --rotation random" "--codec saq --metric cosine" "--codec saq --metric l2"; do
+for arguments in "--codec xfbq --rotation none" "--codec xfbq --rotation random" "--codec saq --metric cosine" "--codec saq --metric l2" \
+    "--codec pq --metric l2" "--codec sq8 --metric cosine" "--codec sq8 --metric l2"; do
     read -ra words <<<"$arguments --base $folder/bad.fbin"
-    same "${words[@]}" --drop-bad-rows --shards 3 --device-memory 60K
+    same "${words[@]}" --drop-bad-rows --shards 3 --device-memory 120K
     if grep -q '"dropped_rows": [34],' "$folder/json"; then pass; else complain "$arguments: dropped rows"; fi
+    same "${words[@]}" --drop-bad-rows --shards 2 --device-memory 120K --lists 9 --calibrate off
+    if grep -q '"dropped_rows": [34],' "$folder/json"; then pass; else complain "$arguments, lists: dropped rows"; fi
     for rows in 0:700 302:700 303:700; do
-        on_cpu "${words[@]}" --rows $rows --device-memory 60K
-        on_device "${words[@]}" --rows $rows --device-memory 60K
+        on_cpu "${words[@]}" --rows $rows --device-memory 120K
+        on_device "${words[@]}" --rows $rows --device-memory 120K
         if ((code != 65)) || ! cmp -s "$folder/cpu.stderr" "$folder/stderr"; then
             complain "$arguments, rows $rows: exit code $code, another error" "$folder/stderr"
         else
@@ -130,7 +160,8 @@ expect() {
 }
 
 expect 74 'emulated:0: 9000 bytes of device memory are free, [0-9]+ are needed at least' --base "$floats" --metric cosine --device-memory 9000
-expect 2 '--device emulated: --codec raw runs on the CPU only' --base "$bytes" --codec raw --metric l2
+expect 74 'emulated:0: 9000 bytes of device memory are free, [0-9]+ are needed at least' --base "$floats" --metric l2 \
+    --lists 20 --calibrate off --device-memory 9000
 BITSWEEP_EMULATOR_DEVICES=0 expect 2 '--device emulated: no device can be used: ' --base "$floats" --metric cosine
 BITSWEEP_TUNING=$folder/lists_on BITSWEEP_EMULATOR_FAIL=9 expect 74 'emulated:0: .*LaunchFailure' --base "$floats" \
     --metric cosine --lists 20

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Codec raw searched on an emulated device: the result files have the bytes of the CPU for uint8 and int8, both metrics
-# it has, rows that tie and numbers at the ends of a type, for any ranks, shards, batches and memory; what memory they
-# take is foretold. With `cuda` as a third argument the device is GPU 0 and the program BITSWEEP_BINARY itself.
+# it has, rows that tie and numbers at the ends of a type, with lists and without, for any ranks, shards, batches and
+# memory; what memory they take is foretold. With `cuda` as a third argument the device is GPU 0 and the program BITSWEEP_BINARY itself.
 # usage: check_device_raw.sh BITSWEEP_BINARY SOURCE_FOLDER [cuda]
 # With BITSWEEP_MAX_RANKS in the environment it starts no more ranks than that.
 set -euo pipefail
@@ -78,17 +78,19 @@ asked=(--queries "$queries")
 encode real "$base" l2 --rows 0:4003
 same_everywhere real --k 10
 search_cpu real --k 100
-# comes_from MEMORY BLOCKS: with so much memory, of which info foretells what is used, codes come in blocks or not.
-comes_from() {
-    local memory=$1 used
-    same real 1 3 --k 100 --device-memory "$memory"
-    "$program" info "$folder/real.3" --json --k 100 --device-memory "$memory" --link mpi >"$folder/info"
+# foretold NAME MEMORY BLOCKS ARGUMENTS: with so much memory, of which info foretells what is used, codes come in blocks
+# or not.
+foretold() {
+    local name=$1 memory=$2 blocks=$3 used
+    shift 3
+    same "$name" 1 3 "$@" --device-memory "$memory"
+    "$program" info "$folder/$name.3" --json "$@" --device-memory "$memory" --link mpi >"$folder/info"
     used=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/info")
-    if [[ $used == "$(sum_of used_bytes)" ]]; then pass; else complain "$memory: $used bytes foretold" "$folder/json"; fi
-    if ((($(sum_of copied_bytes) > 0) == $2)); then pass; else complain "$memory: blocks or none"; fi
+    if [[ $used == "$(sum_of used_bytes)" ]]; then pass; else complain "$name, $memory: $used bytes foretold" "$folder/json"; fi
+    if ((($(sum_of copied_bytes) > 0) == blocks)); then pass; else complain "$name, $memory: blocks or none"; fi
 }
-comes_from 700K 1
-comes_from 30M 0
+foretold real 700K 1 --k 100
+foretold real 30M 0 --k 100
 
 asked=(--queries "$queries" --query-rows 0:12)
 search_cpu real --k 20 --select queue --items 1
@@ -96,9 +98,24 @@ same real 1 1 --k 20 --select queue --items 1 --batch 5
 search_cpu real --k 10
 same real 1 1 --k 10 --warmup 1 --repeat 2 --batch 6 # as graphs, where launches are some
 
-# What no device searches.
-check "lists" "$program" encode --base "$base" --rows 0:500 --metric l2 --codec raw --lists 9 --index "$folder/lists" --quiet
-refused 2 "--device $kind: codec raw with lists runs on the CPU only" "$emulated" search --index "$folder/lists" \
-    "${asked[@]}" --out "$folder/found" --device "$kind" --quiet --force
-refused 2 '--device-memory: codec raw with lists runs on the CPU only' "$program" info "$folder/lists" --device-memory 1M
+# With lists: of ties and of real vectors, chosen and itemised by the host and by the device, codes in blocks.
+make_gpu_lists_tuning
+for type in u8bin i8bin; do
+    for metric in l2 ip; do
+        asked=(--queries "$folder/asked.$type")
+        encode "lists-$type-$metric" "$folder/ties.$type" "$metric" --lists 40 --calibrate off
+        same_everywhere "lists-$type-$metric" --k 10 --probe 7
+        BITSWEEP_TUNING=$gpu_lists same "lists-$type-$metric" 1 3 --k 10 --probe 7 --batch 11
+        same_everywhere "lists-$type-$metric" --k 1000 --probe all
+    done
+done
+asked=(--queries "$queries")
+encode lists "$base" l2 --rows 0:4003 --lists 30 --calibrate off
+search_cpu lists --k 10 --probe 6
+BITSWEEP_TUNING=$gpu_lists same lists 1 1 --k 10 --probe 6 --check-every never
+check "lists and items by the device" grep -q '"gpu_lists": 1,' "$folder/json"
+check "a wait for a batch" grep -q '"waits": 1,' "$folder/json"
+BITSWEEP_EMULATOR_ORDER=random same lists "${ranks_axis[-1]}" 3 --k 10 --probe 6 --batch 70
+foretold lists 700K 1 --k 10 --probe 6
+foretold lists 30M 0 --k 10 --probe 6
 finish

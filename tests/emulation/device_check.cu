@@ -86,6 +86,7 @@ int main(int argc, char **argv)
     check_queues();
     check_merges();
     check_encoders();
+    check_coders();
     check_exact();
     check_screens();
     check_bytes();

@@ -87,6 +87,7 @@ void check_queues();
 void check_merges();
 void check_refusals();
 void check_encoders();
+void check_coders();
 void check_exact();
 void check_screens();
 void check_bytes();

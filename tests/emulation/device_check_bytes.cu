@@ -214,6 +214,91 @@ void check_case(const byte_case &c)
                    data.expected[q].size());
 }
 
+// ---- lists ----
+
+// Lists of one to three bundles, and which queries look at them; cut into items of a tile.
+struct byte_lists {
+    std::vector<bsw_device_list_item> items;
+    std::vector<uint32_t> queries, rows;
+    std::vector<uint32_t> list_of_bundle;
+};
+
+bool looks_at(const byte_case &c, uint32_t query, uint32_t list)
+{
+    return check_random(c.stream() + 5, query << 10 | list) % 3 != 0;
+}
+
+byte_lists make_lists(const byte_case &c, uint32_t tile)
+{
+    byte_lists out;
+    const uint32_t most = bsw_device_list_tile_slots(tile);
+    for (uint32_t place = 0; place < c.num_bundles * 32; place++) out.rows.push_back(5 * place + 3);
+    for (uint32_t bundle = 0, list = 0; bundle < c.num_bundles; list++) {
+        const uint32_t count = std::min(1 + (list + c.turn) % 3, c.num_bundles - bundle);
+        bsw_device_list_item item = {bundle, count, static_cast<uint32_t>(out.queries.size()), 0};
+        out.list_of_bundle.insert(out.list_of_bundle.end(), count, list);
+        for (uint32_t q = c.num_queries; q-- > 0;) { // in another order than the batch's
+            if (!looks_at(c, q, list)) continue;
+            out.queries.push_back(q);
+            if (++item.num_slots < most) continue;
+            out.items.push_back(item);
+            item.first_slot = static_cast<uint32_t>(out.queries.size());
+            item.num_slots = 0;
+        }
+        out.items.push_back(item); // with no query, now and then
+        bundle += count;
+    }
+    return out;
+}
+
+// What is found of the query in the lists that it looks at, best first.
+std::vector<uint64_t> find_in_lists(const byte_case &c, const byte_data &data,
+                                    const byte_lists &lists, uint32_t query)
+{
+    std::vector<uint64_t> out;
+    for (uint64_t item : data.expected[query]) {
+        const uint32_t place = bsw_candidate_row(item) - 1000;
+        if (looks_at(c, query, lists.list_of_bundle[place / 32]))
+            out.push_back(bsw_candidate_pack(bsw_candidate_score(item), lists.rows[place]));
+    }
+    std::sort(out.begin(), out.end(), std::greater<uint64_t>());
+    return out;
+}
+
+void check_lists_case(const byte_case &c, uint32_t tile)
+{
+    const byte_data data = make_data(c);
+    const byte_lists lists = make_lists(c, tile);
+    const uint32_t capacity = c.capacity ? c.capacity : static_cast<uint32_t>(data.most) + 1;
+    const byte_arrays device(c, data, capacity);
+    const device_array<bsw_device_list_item> items(lists.items);
+    const device_array<uint32_t> queries(lists.queries), rows(lists.rows),
+        count(std::vector<uint32_t>(1, static_cast<uint32_t>(lists.items.size())));
+    bsw_device_list_work work = {};
+    work.items = items.get();
+    work.num_items = static_cast<uint32_t>(lists.items.size()) + (c.turn % 2 ? 3 : 0);
+    work.count = c.turn % 2 ? count.get() : nullptr;
+    work.queries = queries.get();
+    work.rows = rows.get();
+    const std::string shape = describe(c) + ", lists, tile " + std::to_string(tile);
+    if (!check_launch(bsw_device_byte_queries(c.num_queries, data.layout.padded_dims,
+                                              device.queries.get(), device.operands.get(), nullptr),
+                      shape) ||
+        !check_launch(bsw_device_byte_list_scan(&device.codes, &work, tile, &device.asked, c.factor,
+                                                &device.lists, nullptr),
+                      shape))
+        return;
+    const std::vector<uint32_t> counts = device.counts.values();
+    const std::vector<uint64_t> found = device.items.values();
+    for (uint32_t q = 0; q < c.num_queries; q++) {
+        const std::vector<uint64_t> expected = find_in_lists(c, data, lists, q);
+        check_that(is_found(expected, found.data() + static_cast<size_t>(q) * capacity, counts[q],
+                            capacity),
+                   "%s: query %u: %u candidates, %zu expected", shape.c_str(), q, counts[q],
+                   expected.size());
+    }
+}
+
 void check_byte_refusals()
 {
     bsw_device_codes codes = {};
@@ -233,6 +318,16 @@ void check_byte_refusals()
     check_that(scan(3) == cudaErrorInvalidValue, "byte_scan with factor 3");
     codes.layout.segments[0].bits = 7;
     check_that(scan(1) == cudaErrorInvalidValue, "byte_scan of 7 bits");
+    codes.layout.segments[0].bits = 8;
+    bsw_device_list_work work = {};
+    const float addition = 1;
+    const auto scan_lists = [&](uint32_t tile) {
+        return bsw_device_byte_list_scan(&codes, &work, tile, &queries, 1, &lists, nullptr);
+    };
+    check_that(scan_lists(3) == cudaSuccess, "byte_list_scan of nothing");
+    check_that(scan_lists(4) == cudaErrorInvalidValue, "byte_list_scan of tile 4");
+    work.additions = &addition;
+    check_that(scan_lists(0) == cudaErrorInvalidValue, "byte_list_scan with additions");
     check_that(bsw_device_byte_queries(1, 48, nullptr, nullptr, nullptr) == cudaErrorInvalidValue,
                "queries of 48 bytes");
 }
@@ -258,6 +353,10 @@ void check_bytes()
         if (turn % 4 == 3) c.first = c.num_bundles / 2;
         if (turn % 7 == 2) c.capacity = 5;
         check_case(c);
+        c.first = 0;
+        c.step = 1;
+        check_lists_case(c, turn % BSW_LIST_TILES);
     }
+    check_lists_case({96, 300, 7, 0, 1, 101, 1, RANDOM_BYTES, 0}, 3);
     if (!checks.small) check_case({960, 20, 70, 3, 2, 100, 2, RANDOM_BYTES, 0});
 }

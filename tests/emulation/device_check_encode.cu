@@ -1,138 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The encoders against bsw_encode_reference and bsw_prepare_rows.
-#include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 
-#include "device_check.hpp"
-#include "kernels/device_encode/device_encode.h"
-#include "kernels/encode/prepare_rows.h"
+#include "device_check_rows.hpp"
+#include "kernels/kernel_sums.h"
 
 namespace
 {
-
-enum row_kind {
-    GAUSSIAN_ROW, // about
-    ZERO_ROW,     // of both signs
-    NAN_ROW,
-    INF_ROW,
-    LARGE_ROW, // a squared norm on both sides of 1e37
-    TINY_ROW,  // subnormal numbers, or squares below 1e-37
-    EQUAL_ROW, // one magnitude: codes fall on boundaries
-    MIXED_ROW, // signed zeros, subnormal and ordinary numbers
-    NUM_ROW_KINDS
-};
-
-float uniform(uint64_t stream, uint64_t index) // -1 .. 1
-{
-    return static_cast<float>(static_cast<int>(check_random(stream, index) >> 40) - (1 << 23)) *
-           0x1p-23f;
-}
-
-float number_of(row_kind kind, uint64_t stream, uint64_t row, uint64_t i)
-{
-    const uint64_t at = row << 17 | i, random = check_random(stream + 1, at);
-    const float sum = uniform(stream, at) + uniform(stream + 2, at) + uniform(stream + 3, at);
-    switch (kind) {
-    case ZERO_ROW:
-        return random & 1 ? 0.0f : -0.0f;
-    case NAN_ROW:
-        return i == row % 7 ? NAN : sum;
-    case INF_ROW:
-        return i == 0 ? (random & 1 ? INFINITY : -INFINITY) : sum;
-    case LARGE_ROW:
-        return sum * (row % 3 ? 3e17f : 4e18f);
-    case TINY_ROW:
-        return sum * (row % 3 ? 1e-20f : 1e-40f);
-    case EQUAL_ROW:
-        return std::ldexp(random & 1 ? 1.0f : -1.0f, static_cast<int>(row % 5) - 2);
-    case MIXED_ROW:
-        return random % 4 == 0 ? -0.0f : random % 4 == 1 ? sum * 1e-40f : sum;
-    default:
-        return sum;
-    }
-}
-
-const char *const type_names[] = {"float32", "float16", "uint8", "int8"};
-
-// Rows of a type, kinds taking turns; halves and bytes are random bits, all halves that there are
-// and rows of zeros among them.
-std::vector<unsigned char> make_numbers(bsw_vector_type type, uint32_t num_rows, uint32_t dims,
-                                        uint64_t stream)
-{
-    const size_t bytes = bsw_vector_type_bytes(type);
-    std::vector<unsigned char> numbers(num_rows * static_cast<size_t>(dims) * bytes);
-    for (uint32_t row = 0; row < num_rows; row++) {
-        for (uint32_t i = 0; i < dims; i++) {
-            unsigned char *to = numbers.data() + (static_cast<size_t>(row) * dims + i) * bytes;
-            const float x =
-                number_of(static_cast<row_kind>((row + stream) % NUM_ROW_KINDS), stream, row, i);
-            uint64_t bits = row % 5 == 4 ? 0 : check_random(stream, row << 17 | i);
-            if (type == BSW_VECTOR_FLOAT16 && row % 5 != 3) bits &= 0xbfff; // finite
-            if (type == BSW_VECTOR_FLOAT32)
-                memcpy(to, &x, sizeof x);
-            else
-                memcpy(to, &bits, bytes);
-        }
-    }
-    return numbers;
-}
-
-// What bsw_prepare_rows makes of them.
-struct prepared_rows {
-    std::vector<float> rows, factors;
-    std::vector<uint8_t> faults;
-};
-
-prepared_rows prepare(bsw_metric metric, bsw_vector_type type,
-                      const std::vector<unsigned char> &numbers, uint32_t num_rows, uint32_t dims)
-{
-    prepared_rows out;
-    std::vector<double> norms(num_rows);
-    std::vector<bsw_row_fault> faults(num_rows);
-    out.rows.resize(static_cast<size_t>(num_rows) * dims);
-    out.factors.resize(num_rows);
-    bsw_prepare_rows(&bsw_encode_reference, metric, type, numbers.data(), num_rows, dims,
-                     out.rows.data(), norms.data(), out.factors.data(), faults.data());
-    for (bsw_row_fault fault : faults) out.faults.push_back(static_cast<uint8_t>(fault));
-    return out;
-}
-
-// Bits, but that a NaN is any NaN.
-bool is_same(float a, float b)
-{
-    return (a != a && b != b) || memcmp(&a, &b, sizeof a) == 0;
-}
-
-template <class T> bool is_same(T a, T b)
-{
-    return a == b;
-}
-
-template <class T>
-void compare(const std::string &shape, const char *what, const std::vector<T> &expected,
-             const std::vector<T> &found)
-{
-    size_t i = 0;
-    while (i < expected.size() && is_same(expected[i], found[i])) i++;
-    check_that(i == expected.size(), "%s: %s differ at %zu of %zu: %.9g instead of %.9g",
-               shape.c_str(), what, i, expected.size(),
-               i < found.size() ? static_cast<double>(found[i]) : 0.0,
-               i < found.size() ? static_cast<double>(expected[i]) : 0.0);
-}
-
-template <class T> std::vector<T> junk(size_t count)
-{
-    std::vector<T> out(count);
-    if (count > 0) memset(static_cast<void *>(out.data()), 0x5a, count * sizeof(T));
-    return out;
-}
-
-uint32_t rows_of_bundle(uint32_t num_rows, uint32_t bundle)
-{
-    return num_rows - bundle * 32 < 32 ? num_rows - bundle * 32 : 32;
-}
 
 // ---- xfbq ----
 
@@ -413,6 +287,104 @@ std::vector<float> hostile_projection(const bsw_code_layout &layout, uint32_t nu
     return out;
 }
 
+// ---- residuals ----
+
+constexpr uint32_t num_lists = 5;
+
+std::vector<uint32_t> random_lists(uint32_t num_rows, uint64_t stream)
+{
+    std::vector<uint32_t> out;
+    for (uint32_t r = 0; r < num_rows; r++)
+        out.push_back(static_cast<uint32_t>(check_random(stream + 30, r) % num_lists));
+    return out;
+}
+
+// Centroids less the mean, and rows less those.
+void check_subtraction(const saq_case &c, const frames &both, uint64_t stream)
+{
+    const std::string shape = describe(c) + ", residuals";
+    const bsw_saq_frame &frame = both.host();
+    const uint32_t dims = c.dims;
+    const std::vector<unsigned char> numbers = make_numbers(c.type, c.num_rows, dims, stream);
+    const prepared_rows from = prepare(c.metric, c.type, numbers, c.num_rows, dims);
+    const std::vector<uint32_t> lists = random_lists(c.num_rows, stream);
+    std::vector<float> centroids, rows(from.rows.size()), mean_dots(c.num_rows), norms;
+    for (uint32_t i = 0; i < num_lists * dims; i++)
+        centroids.push_back(number_of(i / dims % 2 ? MIXED_ROW : LARGE_ROW, stream + 31, 1, i));
+    bsw_encode_reference.saq_center(&frame, from.rows.data(), c.num_rows, from.factors.data(),
+                                    rows.data(), mean_dots.data());
+    device_array<float> d_mean(std::vector<float>(frame.mean, frame.mean + dims)),
+        d_centroids(centroids), d_rows(rows), d_others(rows), d_norms(junk<float>(c.num_rows));
+    device_array<uint32_t> d_lists(lists);
+    std::vector<double> squares(c.num_rows);
+    bsw_encode_reference.squared_norms(rows.data(), c.num_rows, dims, squares.data());
+    for (double square : squares) norms.push_back(static_cast<float>(square));
+    for (uint32_t i = 0; i < num_lists * dims; i++) centroids[i] -= frame.mean[i % dims];
+    for (size_t i = 0; i < rows.size(); i++)
+        rows[i] -= centroids[lists[i / dims] * dims + i % dims];
+    if (!check_launch(
+            bsw_device_center_lists(d_mean.get(), dims, num_lists, d_centroids.get(), nullptr),
+            shape) ||
+        !check_launch(bsw_device_subtract_lists(d_centroids.get(), d_lists.get(), dims, c.num_rows,
+                                                d_rows.get(), d_norms.get(), nullptr),
+                      shape) ||
+        !check_launch(bsw_device_subtract_lists(d_centroids.get(), d_lists.get(), dims, c.num_rows,
+                                                d_others.get(), nullptr, nullptr),
+                      shape))
+        return;
+    compare(shape, "centroids", centroids, d_centroids.values());
+    compare(shape, "rows", rows, d_rows.values());
+    compare(shape, "rows without norms", rows, d_others.values());
+    compare(shape, "norms", norms, d_norms.values());
+}
+
+// Sums of one row, as plainly as they are said.
+void multiply_list(const bsw_saq_frame &frame, const float *row, const float *centroid, float norm,
+                   float *exact, float *coded)
+{
+    float exact_sums[BSW_SUM_LANES] = {}, coded_sums[BSW_SUM_LANES] = {};
+    const float rms = std::sqrt(norm / static_cast<float>(frame.layout.dims));
+    for (uint32_t s = 0; s < frame.layout.num_segments && norm >= 0x1p-126f; s++) {
+        const bsw_segment &segment = frame.layout.segments[s];
+        const float end = static_cast<float>(1 << (segment.bits - 1));
+        const float inverse = 1.0f / ((2.0f * frame.steps[s]) * rms);
+        for (uint32_t d = segment.padded_dim; d < segment.padded_dim + segment.dims; d++) {
+            const float f = std::fmin(std::fmax(std::floor(row[d] * inverse), -end), end - 1);
+            exact_sums[d % BSW_SUM_LANES] += centroid[d] * row[d];
+            coded_sums[d % BSW_SUM_LANES] += centroid[d] * (frame.steps[s] * (2 * f + 1));
+        }
+    }
+    *exact = bsw_tree_sum_float(exact_sums);
+    *coded = bsw_tree_sum_float(coded_sums);
+}
+
+void check_list_products(const std::string &shape, const frames &both,
+                         const std::vector<float> &projected, uint32_t num_rows, uint64_t stream)
+{
+    const bsw_saq_frame &frame = both.host();
+    const bsw_saq_frame device_frame = both.device();
+    const size_t stride = frame.layout.padded_dims;
+    const std::vector<uint32_t> lists = random_lists(num_rows, stream);
+    const saq_results codes = quantize_on_host(frame, projected, num_rows);
+    std::vector<float> centroids, exact(num_rows), coded(num_rows);
+    for (size_t i = 0; i < num_lists * stride; i++)
+        centroids.push_back(number_of(i / stride % 2 ? MIXED_ROW : EQUAL_ROW, stream + 32, 1, i));
+    for (uint32_t r = 0; r < num_rows; r++)
+        multiply_list(frame, projected.data() + r * stride, centroids.data() + lists[r] * stride,
+                      codes.norms[r], &exact[r], &coded[r]);
+    device_array<float> d_projected(projected), d_centroids(centroids), d_norms(codes.norms),
+        d_exact(junk<float>(num_rows)), d_coded(junk<float>(num_rows));
+    device_array<uint32_t> d_lists(lists);
+    const bsw_device_list_products products = {d_lists.get(), d_centroids.get(), d_norms.get(),
+                                               d_exact.get(), d_coded.get()};
+    if (!check_launch(bsw_device_saq_list_products(&device_frame, d_projected.get(), num_rows,
+                                                   &products, nullptr),
+                      shape))
+        return;
+    compare(shape, "exact products", exact, d_exact.values());
+    compare(shape, "coded products", coded, d_coded.values());
+}
+
 void check_saq(const saq_case &c, uint64_t stream)
 {
     const frames both(c, stream);
@@ -422,6 +394,9 @@ void check_saq(const saq_case &c, uint64_t stream)
     check_quantize(describe(c) + ", hostile", both, hostile, c.num_rows);
     check_rotated(describe(c) + ", rotated xfbq", both, projected, c.num_rows);
     check_rotated(describe(c) + ", hostile, rotated xfbq", both, hostile, c.num_rows);
+    check_subtraction(c, both, stream);
+    check_list_products(describe(c) + ", lists", both, projected, c.num_rows, stream);
+    check_list_products(describe(c) + ", hostile, lists", both, hostile, c.num_rows, stream);
 }
 
 void check_saq_shapes()
