@@ -67,6 +67,21 @@ struct bsw_search_settings {
     int is_checked; // self_check.h; 0: no checks but those of a new device
 };
 
+// Whether all that is found of a query's only list is refined, whatever else is found.
+static inline int bsw_all_found_survives(const struct bsw_search_settings *settings,
+                                         uint32_t num_shards)
+{
+    return settings->is_exact && num_shards == 1 && settings->merge_place == BSW_MERGE_ON_HOST &&
+           !settings->is_histogram;
+}
+
+// Survivors of such a list that can be in an answer: its best by exact value, but where a query's
+// own row is among them, which is not known here.
+static inline uint64_t bsw_most_survivors(const struct bsw_search_settings *settings)
+{
+    return settings->exclude_self || settings->k > settings->keep ? settings->keep : settings->k;
+}
+
 // A pass over all shards with its candidates and cuts. Histogram selection (XFBQ, Algorithm 1) has
 // two: the K best rows, of which the last is at distance D_K, where the histogram of distances adds
 // up to K; then all rows within D_K + extra. Other selections have the last alone.
@@ -135,6 +150,8 @@ struct bsw_memory_forecast {
 struct bsw_scan_counts {
     uint64_t num_samples, num_segments, num_overflows; // segments scanned, tries that overflowed
     uint64_t num_waits;                                // of the host for scans
+    uint64_t num_refine_waits;                         // of the host for exact values
+    uint64_t num_ahead;     // batches that were on it while the one before was refined
     uint64_t num_shorts;    // groups of queries scanned again: a limit by rank was too high
     uint64_t num_gpu_lists; // groups of queries whose lists and work items the device made
     uint64_t num_launches;  // kernels since all codes were there
@@ -167,6 +184,13 @@ struct bsw_kept_lists {
     size_t num_queries;
 };
 
+// Survivors of lists: those of list q from number q * stride on, as many as the list has or
+// `stride`, in ascending order of rows.
+struct bsw_refined_lists {
+    const struct bsw_survivor *survivors; // NULL: lists are not refined
+    size_t stride;
+};
+
 // The best `keep` rows of each shard of a span, or at least what of the best of the span is there,
 // for some queries. All that it points to stays as it is from begin to end.
 struct bsw_scan_job {
@@ -182,9 +206,13 @@ struct bsw_scan_job {
     int is_continued; // items that stay are added to those of the job before, of other queries
     int is_of_places; // with lists: all places, which are taken for rows (known answers)
     int stays;        // items stay where a device merges them, lists of the first shard have counts
+    int is_final;     // all that is found survives: it may be refined at once (`refined`)
     struct bsw_scan_workspace *workspace;
     uint64_t num_list_pairs;    // out: of query and list
     struct bsw_kept_lists kept; // out, where items stay; until the next scan of the span
+    // out, of a final job, of which lists then have the counts alone; until the second scan that is
+    // begun from now on.
+    struct bsw_refined_lists refined;
 };
 
 // One tenant: forecast, take_coarse and take, which are about the memory of a device.

@@ -95,21 +95,45 @@ static int compare(const void *a, const void *b)
     return first < second ? 1 : first > second ? -1 : 0;
 }
 
+// Whether keys of the scan under way are damaged.
+static int is_scan_damaged(struct damage *damage, unsigned long long *num_scans)
+{
+    static unsigned long long num;
+    *damage = asked_for("scores");
+    if (!damage->is_asked || ++num < damage->number) return 0;
+    *num_scans = num;
+    return 1;
+}
+
+// The bit of a key that changes; 0: none does.
+static uint32_t damaged_bit(const struct damage *damage, unsigned long long num_scans,
+                            uint64_t place)
+{
+    const char *share = getenv("BITSWEEP_DAMAGE_SHARE");
+    uint64_t one_in = share ? strtoull(share, NULL, 10) : 4,
+             draw = bsw_hash2(bsw_hash2(damage->seed, num_scans), place);
+    return draw % one_in == 0 ? UINT32_C(1) << (draw >> 32) % 31 : 0;
+}
+
 // One bit of a key; the list is then in the order that the wrong keys have.
 void bsw_damage_scores(struct bsw_candidate_lists *lists)
 {
-    static unsigned long long num_scans;
-    const struct damage damage = asked_for("scores");
-    const char *share = getenv("BITSWEEP_DAMAGE_SHARE");
-    uint64_t one_in = share ? strtoull(share, NULL, 10) : 4;
-    if (!damage.is_asked || ++num_scans < damage.number) return;
+    struct damage damage;
+    unsigned long long num_scans;
+    if (!is_scan_damaged(&damage, &num_scans)) return;
     for (size_t q = 0; q < lists->num_queries; q++) {
         size_t count;
         uint64_t *list = bsw_candidate_list(lists, q, &count);
-        for (size_t i = 0; i < count; i++) {
-            uint64_t draw = bsw_hash2(bsw_hash2(damage.seed, num_scans), q * 1000003 + i);
-            if (draw % one_in == 0) list[i] ^= (uint64_t)1 << (32 + (draw >> 32) % 31);
-        }
+        for (size_t i = 0; i < count; i++)
+            list[i] ^= (uint64_t)damaged_bit(&damage, num_scans, q * 1000003 + i) << 32;
         qsort(list, count, sizeof *list, compare);
     }
+}
+
+void bsw_damage_survivors(struct bsw_survivor *survivors, size_t count)
+{
+    struct damage damage;
+    unsigned long long num_scans;
+    if (!is_scan_damaged(&damage, &num_scans)) return;
+    for (size_t i = 0; i < count; i++) survivors[i].score ^= damaged_bit(&damage, num_scans, i);
 }

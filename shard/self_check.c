@@ -192,24 +192,47 @@ enum bsw_status bsw_self_check_end(struct bsw_shard_service *service, struct bsw
 
 // ---- keys of a batch ----
 
-// What is found, the bits of the filter have: no scan has lost its mask.
+static enum bsw_status fail_row(const struct bsw_shard_service *service,
+                                const struct bsw_unit *unit, uint32_t row, struct bsw_error *err)
+{
+    enum bsw_status status =
+        bsw_fail(err, BSW_ERROR_SELF_CHECK, "shard %u: a scan finds row %u of %llu", unit->shard,
+                 row, (unsigned long long)unit->resident.shape.num_rows);
+    return name_place(service, status, err);
+}
+
+// What is found, the bits of the filter have: no scan has lost its mask. bits: of the row's query;
+// rows that no shard has are seen elsewhere.
+static enum bsw_status check_allowed(const struct bsw_shard_service *service,
+                                     const struct bsw_unit *unit, const uint32_t *bits,
+                                     uint32_t row, struct bsw_error *err)
+{
+    uint64_t id = unit->resident.shape.first_row + row;
+    if (row >= unit->resident.shape.num_rows ||
+        bsw_row_bit(bits, id - service->batch.filter->first_row))
+        return BSW_OK;
+    enum bsw_status status =
+        bsw_fail(err, BSW_ERROR_SELF_CHECK, "shard %u: a scan finds row %llu, which is not allowed",
+                 unit->shard, (unsigned long long)id);
+    return name_place(service, status, err);
+}
+
+static const uint32_t *allowed_bits(const struct bsw_shard_service *service,
+                                    const struct bsw_unit *unit, size_t query)
+{
+    const struct bsw_row_filter *filter = service->batch.filter;
+    return bsw_row_filter_bits(filter, bsw_row_filter_group(filter, unit->first_query + query));
+}
+
 static enum bsw_status check_filter(const struct bsw_shard_service *service,
                                     const struct bsw_unit *unit, struct bsw_error *err)
 {
-    const struct bsw_row_filter *filter = service->batch.filter;
-    uint64_t first = unit->resident.shape.first_row, num_rows = unit->resident.shape.num_rows;
-    for (size_t q = 0; q < unit->num_queries && filter; q++) {
-        size_t count, query = unit->first_query + q;
+    for (size_t q = 0; q < unit->num_queries && service->batch.filter; q++) {
+        size_t count;
         const uint64_t *list = bsw_candidate_list(&unit->loaded.lists, q, &count);
-        const uint32_t *bits = bsw_row_filter_bits(filter, bsw_row_filter_group(filter, query));
-        for (size_t i = 0; i < count; i++) {
-            uint32_t row = bsw_candidate_row(list[i]);
-            if (row >= num_rows || bsw_row_bit(bits, first + row - filter->first_row)) continue;
-            enum bsw_status status = bsw_fail(
-                err, BSW_ERROR_SELF_CHECK, "shard %u: a scan finds row %llu, which is not allowed",
-                unit->shard, (unsigned long long)(first + row));
-            return name_place(service, status, err);
-        }
+        const uint32_t *bits = allowed_bits(service, unit, q);
+        for (size_t i = 0; i < count; i++)
+            BSW_TRY(check_allowed(service, unit, bits, bsw_candidate_row(list[i]), err));
     }
     return BSW_OK;
 }
@@ -217,7 +240,6 @@ static enum bsw_status check_filter(const struct bsw_shard_service *service,
 enum bsw_status bsw_self_check_rows(struct bsw_shard_service *service, const struct bsw_unit *unit,
                                     struct bsw_error *err)
 {
-    uint64_t num_rows = unit->resident.shape.num_rows;
     uint32_t last = 0;
     BSW_TRY(check_filter(service, unit, err));
     for (size_t q = 0; q < unit->num_queries; q++) {
@@ -228,11 +250,23 @@ enum bsw_status bsw_self_check_rows(struct bsw_shard_service *service, const str
             last = row > last ? row : last;
         }
     }
-    if (last < num_rows) return BSW_OK;
-    enum bsw_status status =
-        bsw_fail(err, BSW_ERROR_SELF_CHECK, "shard %u: a scan finds row %u of %llu", unit->shard,
-                 last, (unsigned long long)num_rows);
-    return name_place(service, status, err);
+    return last < unit->resident.shape.num_rows ? BSW_OK : fail_row(service, unit, last, err);
+}
+
+enum bsw_status bsw_self_check_survivor_rows(struct bsw_shard_service *service,
+                                             const struct bsw_unit *unit, const size_t *counts,
+                                             const struct bsw_survivor *survivors,
+                                             struct bsw_error *err)
+{
+    for (size_t q = 0; q < unit->num_queries; survivors += counts[q++]) {
+        const uint32_t *bits = service->batch.filter ? allowed_bits(service, unit, q) : NULL;
+        for (size_t i = 0; i < counts[q]; i++) {
+            uint32_t row = survivors[i].row;
+            if (row >= unit->resident.shape.num_rows) return fail_row(service, unit, row, err);
+            if (bits) BSW_TRY(check_allowed(service, unit, bits, row, err));
+        }
+    }
+    return BSW_OK;
 }
 
 enum bsw_status bsw_self_check_blame(const struct bsw_shard_service *service,

@@ -59,6 +59,11 @@ enum bsw_status bsw_self_check_end(struct bsw_shard_service *service, struct bsw
 // before anything is read there.
 enum bsw_status bsw_self_check_rows(struct bsw_shard_service *service, const struct bsw_unit *unit,
                                     struct bsw_error *err);
+// The same of survivors, of lists that a device has refined; as below.
+enum bsw_status bsw_self_check_survivor_rows(struct bsw_shard_service *service,
+                                             const struct bsw_unit *unit, const size_t *counts,
+                                             const struct bsw_survivor *survivors,
+                                             struct bsw_error *err);
 
 // How refinement of a unit failed: raw rows that are not as their digests say may be right, where
 // the digests have changed in memory. That is then the error; else status and err stay as they are.
@@ -76,15 +81,18 @@ enum bsw_status bsw_self_check_survivors(struct bsw_shard_service *service,
 // Places where a test build may be told to damage what it has, to see that self-checks notice:
 // BITSWEEP_DAMAGE=KIND:N:SEED in the environment. codes:N flips one bit of what is resident, or on
 // the device, before batch N (1, 2, ...). scores:N changes keys from the Nth scan on, known answers
-// counted, one in BITSWEEP_DAMAGE_SHARE (4). Without BITSWEEP_FAULTS nothing of it is compiled;
+// counted, one in BITSWEEP_DAMAGE_SHARE (4); of lists that a device has refined its survivors'.
+// Without BITSWEEP_FAULTS nothing of it is compiled;
 // tests/cluster/check_self_check.sh uses it.
 
 #ifdef BITSWEEP_FAULTS
 struct bsw_shard_service;
 struct bsw_candidate_lists;
+struct bsw_survivor;
 
 void bsw_damage_codes(struct bsw_shard_service *service);
 void bsw_damage_scores(struct bsw_candidate_lists *lists);
+void bsw_damage_survivors(struct bsw_survivor *survivors, size_t count);
 #define BSW_DAMAGE(call) (call)
 #else
 #define BSW_DAMAGE(call) ((void)0)

@@ -215,6 +215,7 @@ void bsw_shard_service_close(struct bsw_shard_service *service)
 void bsw_shard_service_counts(const struct bsw_shard_service *service, struct bsw_scan_counts *out)
 {
     *out = *service->backend->counts(service->state);
+    out->num_ahead = service->num_ahead;
     out->copied_bytes -= service->forgotten_copied;
     out->gathered_bytes -= service->forgotten_gathered;
 }
@@ -390,6 +391,8 @@ static enum bsw_status begin_span(struct bsw_shard_service *service, uint32_t s,
     if (job->limits) job->limits += at;
     job->workspace = &service->workspace;
     job->is_continued = at > 0;
+    job->is_final = job->queries.num_queries == service->units[job->first].num_queries &&
+                    bsw_all_found_survives(&service->settings, service->assignment->num_shards);
     BSW_TRY(take_choice(service, at, err));
     BSW_TRY(take_masks(service, err));
     service->is_begun = 1;
@@ -400,7 +403,7 @@ enum bsw_status bsw_shard_service_start(struct bsw_shard_service *service, struc
 {
     const struct bsw_scan_round round = bsw_last_round(&service->settings, NULL);
     int is_first = !service->settings.is_histogram; // that round
-    if (!bsw_service_is_kept(service) || !is_first || service->num_spans == 0) return BSW_OK;
+    if (!service->settings.device || !is_first || service->num_spans == 0) return BSW_OK;
     return begin_span(service, 0, &round, 0, err);
 }
 
@@ -426,14 +429,28 @@ static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
         done += job->queries.num_queries;
     } while (done < num_queries);
     service->kept[s] = job->kept;
-    for (size_t i = 0; i < job->num_shards && !job->stays; i++)
+    for (size_t i = 0; i < job->num_shards; i++)
+        service->units[job->first + i].refined = job->refined;
+    for (size_t i = 0; i < job->num_shards && !job->stays && !job->refined.survivors; i++)
         BSW_DAMAGE(bsw_damage_scores(&job->shards[i]->lists));
+    return BSW_OK;
+}
+
+// Lists that are refined need no cut, which is then of nothing: all stay.
+static enum bsw_status append_none(const struct bsw_unit *unit, struct bsw_buffer *out,
+                                   struct bsw_error *err)
+{
+    size_t head = out->bytes, bytes = unit->num_queries * sizeof(uint64_t);
+    BSW_TRY(bsw_buffer_reserve(out, head + bytes, err));
+    if (bytes > 0) memset(out->data + head, 0, bytes);
+    out->bytes = head + bytes;
     return BSW_OK;
 }
 
 static enum bsw_status append_lists(const struct bsw_unit *unit, int is_ladder,
                                     struct bsw_buffer *out, struct bsw_error *err)
 {
+    if (unit->refined.survivors) return append_none(unit, out, err);
     for (size_t q = 0; q < unit->num_queries; q++) {
         size_t count;
         const uint64_t *list = bsw_candidate_list(&unit->loaded.lists, q, &count);
@@ -456,7 +473,7 @@ enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service,
     }
     BSW_TRY(bsw_selection_report(&service->selection, err));
     for (uint32_t u = 0; u < service->num_units && !bsw_service_is_kept(service); u++) {
-        if (service->settings.is_checked)
+        if (service->settings.is_checked && !service->units[u].refined.survivors)
             BSW_TRY(bsw_self_check_rows(service, &service->units[u], err));
         BSW_TRY(append_lists(&service->units[u], round->is_ladder, out, err));
     }
@@ -465,11 +482,13 @@ enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service,
 
 // ---- survivors ----
 
-// Lists are in the total order, so the survivors are a leading part.
+// Lists are in the total order, so the survivors are a leading part; of those that are refined,
+// what is taken.
 static size_t count_survivors(const struct bsw_unit *unit, size_t query, const struct bsw_cut *cut)
 {
     size_t low = 0, high;
     const uint64_t *list = bsw_candidate_list(&unit->loaded.lists, query, &high);
+    if (unit->refined.survivors) return high < unit->refined.stride ? high : unit->refined.stride;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (bsw_is_within_cut(list[middle], unit->resident.shape.first_row, cut))
@@ -480,6 +499,23 @@ static size_t count_survivors(const struct bsw_unit *unit, size_t query, const s
     return low;
 }
 
+// What is refined already.
+static enum bsw_status take_refined(struct bsw_shard_service *service, const struct bsw_unit *unit,
+                                    const size_t *counts, struct bsw_survivor *out,
+                                    struct bsw_error *err)
+{
+    const struct bsw_refined_lists *refined = &unit->refined;
+    struct bsw_survivor *survivors = out;
+    for (size_t q = 0; q < unit->num_queries; q++) {
+        memcpy(survivors, refined->survivors + q * refined->stride, counts[q] * sizeof *survivors);
+        survivors += counts[q];
+    }
+    BSW_DAMAGE(bsw_damage_survivors(out, (size_t)(survivors - out)));
+    if (!service->settings.is_checked) return BSW_OK;
+    BSW_TRY(bsw_self_check_survivor_rows(service, unit, counts, out, err));
+    return bsw_self_check_survivors(service, unit, counts, out, err);
+}
+
 // Exact values; of those that are too many for an answer none need travel.
 static enum bsw_status refine_survivors(struct bsw_shard_service *service,
                                         const struct bsw_unit *unit, size_t *counts,
@@ -487,6 +523,7 @@ static enum bsw_status refine_survivors(struct bsw_shard_service *service,
 {
     const struct bsw_search_settings *settings = &service->settings;
     const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
+    if (unit->refined.survivors) return take_refined(service, unit, counts, survivors, err);
     enum bsw_status status = service->backend->refine(service->state, &unit->loaded, &queries,
                                                       counts, &service->workspace, survivors, err);
     if (status != BSW_OK) return bsw_self_check_blame(service, unit, status, err);
@@ -542,6 +579,7 @@ enum bsw_status bsw_shard_service_refine(struct bsw_shard_service *service,
                                          struct bsw_error *err)
 {
     out->bytes = 0;
+    service->num_ahead += (uint64_t)service->is_begun;
     for (uint32_t s = 0; s < service->num_spans && bsw_service_is_kept(service); s++)
         BSW_TRY(take_span(service, s, cuts, err));
     for (uint32_t u = 0; u < service->num_units; u++) {

@@ -30,8 +30,9 @@
 struct bsw_unit {
     uint32_t slice, shard;
     struct bsw_resident_shard resident;
-    struct bsw_backend_shard loaded; // of the back end, with the unit's candidates
-    size_t first_query, num_queries; // of the current batch
+    struct bsw_backend_shard loaded;  // of the back end, with the unit's candidates
+    size_t first_query, num_queries;  // of the current batch
+    struct bsw_refined_lists refined; // what the last scan has made of its candidates
 };
 
 // A unit that could not be loaded, where that is allowed; as it travels.
@@ -57,6 +58,7 @@ struct bsw_shard_service {
     const struct bsw_backend *backend;
     void *state; // the back end's; NULL: none is open
     uint64_t forgotten_copied, forgotten_gathered;
+    uint64_t num_ahead; // as struct bsw_scan_counts has it
     struct bsw_query_batch batch;
     int is_begun; // the job, of a batch that is maybe not `batch`
     struct bsw_scan_job job;
@@ -127,9 +129,9 @@ enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bs
 void bsw_shard_service_begin(struct bsw_shard_service *service,
                              const struct bsw_query_batch *batch);
 
-// Begins its scan, as far as that goes without waiting, where candidates stay:
-// bsw_shard_service_scan then ends it. Until then another batch may be returned to, which was
-// scanned before it, and refined.
+// Begins its scan, as far as that goes without waiting, on a device: bsw_shard_service_scan then
+// ends it. Until then another batch may be returned to, which was scanned before it, and refined:
+// its candidates stay, or are in host memory by now.
 enum bsw_status bsw_shard_service_start(struct bsw_shard_service *service, struct bsw_error *err);
 // To a batch that was taken before.
 void bsw_shard_service_return(struct bsw_shard_service *service,

@@ -139,6 +139,14 @@ device_bench_run device_bench_scan, device_bench_agree, device_bench_stream,
     device_bench_exact_screen, device_bench_exact_screen_hits, device_bench_assign,
     device_bench_bytes;
 
+// For bench tune, medians: of a batch over lists as a whole; of so many rows, 65,536 at most, for
+// their lists, with what opening takes.
+enum bsw_status device_bench_lists_time(struct device_bench *bench,
+                                        const struct device_bench_shape *shape, double *seconds,
+                                        struct bsw_error *err);
+enum bsw_status device_bench_assign_time(struct device_bench *bench, uint64_t rows, int by_host,
+                                         uint64_t *pairs, double *seconds, struct bsw_error *err);
+
 // Rows that a case asks for.
 static inline uint64_t device_bench_num_rows(const struct device_bench *bench,
                                              const struct device_bench_shape *shape)

@@ -55,10 +55,11 @@ static enum bsw_status run_once(struct assign_bench *assign, struct bsw_error *e
     return bsw_list_assigner_assign(assign->assigner, &assignment, err);
 }
 
-static enum bsw_status measure(struct assign_bench *assign, struct bsw_error *err)
+// finder: NULL: the CPU.
+static enum bsw_status open_assigner(struct assign_bench *assign,
+                                     const struct bsw_list_finder *finder, struct bsw_error *err)
 {
-    struct device_bench *bench = assign->bench;
-    const struct bsw_list_finder finder = bsw_device_list_finder(bench->device);
+    const struct device_bench *bench = assign->bench;
     const struct bsw_list_assigner_needs needs = {.metric = BSW_METRIC_L2,
                                                   .type = BSW_VECTOR_UINT8,
                                                   .dims = DIMS,
@@ -67,10 +68,17 @@ static enum bsw_status measure(struct assign_bench *assign, struct bsw_error *er
                                                   .level = bench->settings->common.level,
                                                   .num_threads =
                                                       (int)bench->settings->common.threads,
-                                                  .finder = &finder,
+                                                  .finder = finder,
                                                   .finder_rows = assign->num_rows};
+    return bsw_list_assigner_open(&needs, &assign->assigner, err);
+}
+
+static enum bsw_status measure(struct assign_bench *assign, struct bsw_error *err)
+{
+    struct device_bench *bench = assign->bench;
+    const struct bsw_list_finder finder = bsw_device_list_finder(bench->device);
     assign->count = 0;
-    BSW_TRY(bsw_list_assigner_open(&needs, &assign->assigner, err));
+    BSW_TRY(open_assigner(assign, &finder, err));
     enum bsw_status status = run_once(assign, err); // its first row is compared with the CPU's
     double began = bsw_clock_seconds();
     while (status == BSW_OK && device_bench_wants_more(bench, began, assign->count)) {
@@ -112,24 +120,70 @@ static enum bsw_status measure_screened(struct assign_bench *assign, const char 
     return BSW_OK;
 }
 
-enum bsw_status device_bench_assign(struct device_bench *bench, const struct device_bench_case *c,
-                                    struct bsw_error *err)
+static struct assign_bench begin_assign(struct device_bench *bench, uint64_t rows)
 {
-    const struct bsw_device_tuning own = *bsw_device_tuning_current();
-    uint64_t rows = bench->settings->rows / PART + 1;
     struct assign_bench assign = {.bench = bench,
                                   .num_rows = rows < BSW_FINDER_ROWS ? rows : BSW_FINDER_ROWS};
     assign.num_lists =
         assign.num_rows / ROWS_A_LIST < NUM_LISTS ? assign.num_rows / ROWS_A_LIST + 1 : NUM_LISTS;
     device_bench_codes_free(bench);
+    return assign;
+}
+
+static void end_assign(struct assign_bench *assign)
+{
+    bsw_free(&assign->rows);
+    bsw_free(&assign->centroids);
+    bsw_free(&assign->lists);
+}
+
+enum bsw_status device_bench_assign(struct device_bench *bench, const struct device_bench_case *c,
+                                    struct bsw_error *err)
+{
+    const struct bsw_device_tuning own = *bsw_device_tuning_current();
+    struct assign_bench assign = begin_assign(bench, bench->settings->rows / PART + 1);
     enum bsw_status status = make_rows(&assign, err);
     for (int i = 0; i < 2 && status == BSW_OK; i++) {
         status = take_tuning(&own, i, err);
         if (status == BSW_OK) status = measure_screened(&assign, c->name, i, err);
     }
     if (status == BSW_OK) status = take_tuning(&own, (int)own.has_exact_screen, err);
-    bsw_free(&assign.rows);
-    bsw_free(&assign.centroids);
-    bsw_free(&assign.lists);
+    end_assign(&assign);
+    return status;
+}
+
+// ---- for bench tune ----
+
+// The first is not counted.
+static enum bsw_status time_whole(struct assign_bench *assign, const struct bsw_list_finder *finder,
+                                  struct bsw_error *err)
+{
+    double began = 0;
+    int is_first = 1;
+    while (is_first || device_bench_wants_more(assign->bench, began, assign->count)) {
+        double started = bsw_clock_seconds();
+        BSW_TRY(open_assigner(assign, finder, err));
+        enum bsw_status status = run_once(assign, err);
+        bsw_list_assigner_close(&assign->assigner);
+        BSW_TRY(status);
+        if (is_first)
+            began = bsw_clock_seconds();
+        else
+            assign->seconds[assign->count++] = bsw_clock_seconds() - started;
+        is_first = 0;
+    }
+    return BSW_OK;
+}
+
+enum bsw_status device_bench_assign_time(struct device_bench *bench, uint64_t rows, int by_host,
+                                         uint64_t *pairs, double *seconds, struct bsw_error *err)
+{
+    const struct bsw_list_finder finder = bsw_device_list_finder(bench->device);
+    struct assign_bench assign = begin_assign(bench, rows);
+    enum bsw_status status = make_rows(&assign, err);
+    if (status == BSW_OK) status = time_whole(&assign, by_host ? NULL : &finder, err);
+    if (status == BSW_OK) *seconds = device_bench_times_of(assign.seconds, assign.count).median;
+    *pairs = (uint64_t)assign.num_rows * assign.num_lists;
+    end_assign(&assign);
     return status;
 }

@@ -51,7 +51,7 @@ static enum bsw_status await_scan(struct lists_bench *lists, struct bsw_error *e
 
 static enum bsw_status end_scan(struct lists_bench *lists, struct bsw_error *err)
 {
-    BSW_TRY(bsw_device_scan_end(&lists->engine, &lists->found, &lists->num_pairs, err));
+    BSW_TRY(bsw_device_scan_end(&lists->engine, &lists->found, &lists->num_pairs, NULL, err));
     return bsw_device_wait(lists->bench->device, BSW_QUEUE_LINK, "candidates", err);
 }
 
@@ -234,7 +234,7 @@ static enum bsw_status open_lists(struct lists_bench *lists, struct bsw_error *e
 static void close_lists(struct lists_bench *lists)
 {
     bsw_device *device = lists->bench->device;
-    bsw_device_scan_end(&lists->engine, NULL, NULL, NULL);
+    bsw_device_scan_end(&lists->engine, NULL, NULL, NULL, NULL);
     bsw_device_free(device, &lists->shard.rows);
     bsw_free(&lists->shard.longest);
     bsw_device_free(device, &lists->memory);
@@ -307,6 +307,15 @@ static void report(struct lists_bench *lists, const char *name, struct phase_sec
         lists->coarse.placed && lists->coarse.refused == 0 ? ", which makes work items" : "");
 }
 
+// Opens lists, which are to be closed in any case, and times them.
+static enum bsw_status measure(struct lists_bench *lists, uint64_t rows,
+                               struct phase_seconds *seconds, struct bsw_error *err)
+{
+    BSW_TRY(device_bench_codes_make(lists->bench, lists->shape->layout, rows, err));
+    BSW_TRY(open_lists(lists, err));
+    return time_phases(lists, seconds, err);
+}
+
 enum bsw_status device_bench_lists(struct device_bench *bench, const struct device_bench_case *c,
                                    struct bsw_error *err)
 {
@@ -316,12 +325,25 @@ enum bsw_status device_bench_lists(struct device_bench *bench, const struct devi
     struct phase_seconds *seconds;
     uint64_t rows = device_bench_num_rows(bench, &c->shape);
     BSW_TRY(bsw_allocate_zero(&seconds, 1, sizeof *seconds, "times", err));
-    enum bsw_status status = device_bench_codes_make(bench, c->shape.layout, rows, err);
-    if (status == BSW_OK) status = open_lists(&lists, err);
-    if (status == BSW_OK) status = time_phases(&lists, seconds, err);
+    enum bsw_status status = measure(&lists, rows, seconds, err);
     if (status == BSW_OK) status = device_bench_lists_check(&lists, err);
     if (status == BSW_OK) report(&lists, c->name, seconds);
     close_lists(&lists);
     bsw_free(&seconds);
+    return status;
+}
+
+enum bsw_status device_bench_lists_time(struct device_bench *bench,
+                                        const struct device_bench_shape *shape, double *seconds,
+                                        struct bsw_error *err)
+{
+    struct lists_bench lists = {
+        .bench = bench, .shape = shape, .num_queries = device_bench_num_queries(bench, shape)};
+    struct phase_seconds *all;
+    BSW_TRY(bsw_allocate_zero(&all, 1, sizeof *all, "times", err));
+    enum bsw_status status = measure(&lists, device_bench_num_rows(bench, shape), all, err);
+    if (status == BSW_OK) *seconds = device_bench_times_of(all->all, all->count).median;
+    close_lists(&lists);
+    bsw_free(&all);
     return status;
 }

@@ -20,6 +20,9 @@
 #define SMALL_BATCH     8
 #define MANY_QUERIES    1000
 #define PAYS            0.98 // of the time without: what is switched on must gain something
+#define ASSIGNED_ROWS   65536
+#define LIST_BUNDLES    38 // of 8,192 lists of 10^7 rows
+#define PROBE           32
 
 struct bsw_device_tuner {
     struct device_bench bench;
@@ -263,6 +266,69 @@ static enum bsw_status tune_progressive(struct bsw_device_tuner *tuner, struct b
     return apply(tuner, err);
 }
 
+// ---- lists ----
+
+// A whole batch, its lists and work items made by the host or the device.
+static enum bsw_status tune_gpu_lists(struct bsw_device_tuner *tuner, struct bsw_error *err)
+{
+    struct duel duel = {"whole lists", {"host", "gpu"}, {{NULL}}, {0}};
+    for (int i = 0; i < 2; i++) {
+        duel.shapes[i] =
+            make_shape(BSW_SCAN_MATRIX, DEVICE_BENCH_BY_KIND, MANY_QUERIES, LIST_BUNDLES);
+        duel.shapes[i].probe = PROBE;
+        duel.shapes[i].has_gpu_lists = i;
+        BSW_TRY(device_bench_lists_time(&tuner->bench, &duel.shapes[i], &duel.seconds[i], err));
+    }
+    tell(tuner, &duel);
+    tuner->row.has_gpu_lists = duel.seconds[1] < PAYS * duel.seconds[0];
+    return apply(tuner, err);
+}
+
+static uint64_t assigned_rows(const struct bsw_device_tuner *tuner)
+{
+    return tuner->settings.rows < ASSIGNED_ROWS ? tuner->settings.rows : ASSIGNED_ROWS;
+}
+
+// Rows for their lists, which is where ground truth of floats does the same work.
+static enum bsw_status tune_screen(struct bsw_device_tuner *tuner, struct bsw_error *err)
+{
+    struct duel duel = {"rows' lists", {"exact", "screened"}, {{NULL}}, {0}};
+    uint64_t pairs;
+    for (int i = 0; i < 2; i++) {
+        duel.shapes[i].queries = (uint32_t)assigned_rows(tuner);
+        tuner->row.has_exact_screen = (uint32_t)i;
+        BSW_TRY(apply(tuner, err));
+        BSW_TRY(device_bench_assign_time(&tuner->bench, assigned_rows(tuner), 0, &pairs,
+                                         &duel.seconds[i], err));
+    }
+    tell(tuner, &duel);
+    tuner->row.has_exact_screen = duel.seconds[1] < PAYS * duel.seconds[0];
+    return apply(tuner, err);
+}
+
+// From how many pairs of row and list on the device, by the way that was chosen, is never slower
+// than the CPU beside it.
+static enum bsw_status tune_list_pairs(struct bsw_device_tuner *tuner, struct bsw_error *err)
+{
+    uint64_t from = UINT32_MAX;
+    for (uint64_t part = 64; part > 0; part /= 4) {
+        struct duel duel = {"rows' lists", {"cpu", "gpu"}, {{NULL}}, {0}};
+        uint64_t rows = (assigned_rows(tuner) + part - 1) / part, pairs;
+        for (int i = 0; i < 2; i++) {
+            duel.shapes[i].queries = (uint32_t)rows;
+            BSW_TRY(device_bench_assign_time(&tuner->bench, rows, i == 0, &pairs, &duel.seconds[i],
+                                             err));
+        }
+        tell(tuner, &duel);
+        if (duel.seconds[1] >= duel.seconds[0])
+            from = UINT32_MAX;
+        else if (from == UINT32_MAX)
+            from = pairs;
+    }
+    tuner->row.list_pairs = (uint32_t)from;
+    return apply(tuner, err);
+}
+
 // ---- all of it ----
 
 static enum bsw_status set_up(struct bsw_device_tuner *tuner, struct bsw_error *err)
@@ -301,6 +367,8 @@ enum bsw_status bsw_device_tuner_open(const struct bsw_device_tuner_options *opt
     tuner->settings.repeat = options->repeat;
     tuner->settings.seconds = options->seconds;
     tuner->settings.gpu = (uint64_t)options->ordinal;
+    tuner->settings.common.level = options->level;
+    tuner->settings.common.threads = (uint64_t)options->num_threads;
     tuner->bench.settings = &tuner->settings;
     enum bsw_status status = bsw_device_open(&device, &tuner->bench.device, err);
     if (status == BSW_OK) status = set_up(tuner, err);
@@ -342,6 +410,9 @@ enum bsw_status bsw_device_tuner_run(struct bsw_device_tuner *tuner, struct bsw_
     if (status == BSW_OK) status = tune_lists(tuner, err);
     if (status == BSW_OK) status = tune_graphs(tuner, err);
     if (status == BSW_OK) status = tune_progressive(tuner, err);
+    if (status == BSW_OK) status = tune_gpu_lists(tuner, err);
+    if (status == BSW_OK) status = tune_screen(tuner, err);
+    if (status == BSW_OK) status = tune_list_pairs(tuner, err);
     bsw_facts_close(facts);
     return status;
 }

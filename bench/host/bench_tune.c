@@ -424,8 +424,11 @@ static enum bsw_status measure_device(const struct tune_options *o, struct bsw_d
 
 static enum bsw_status tune_device(const struct tune_options *o, struct bsw_error *err)
 {
-    struct bsw_device_tuner_options tuner_options = {
-        .rows = o->rows, .repeat = REPEATS, .seconds = o->seconds};
+    struct bsw_device_tuner_options tuner_options = {.rows = o->rows,
+                                                     .repeat = REPEATS,
+                                                     .seconds = o->seconds,
+                                                     .level = o->common.level,
+                                                     .num_threads = (int)o->common.threads};
     struct bsw_device_tuner *tuner;
     BSW_TRY(find_ordinal(o->device, &tuner_options.ordinal, err));
     BSW_TRY(bsw_device_tuner_open(&tuner_options, &tuner, err));

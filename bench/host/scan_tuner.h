@@ -51,8 +51,10 @@ enum bsw_status bsw_scan_tuner_run(const struct bsw_scan_tuner_options *options,
 
 struct bsw_device_tuner_options {
     int ordinal;
-    uint64_t rows, repeat; // of the corpus; measurements of each point, whose median counts
-    double seconds;        // after these no further measurement of a point
+    uint64_t rows, repeat;    // of the corpus; measurements of each point, whose median counts
+    double seconds;           // after these no further measurement of a point
+    enum bsw_cpu_level level; // of the CPU beside it
+    int num_threads;
 };
 
 struct bsw_device_tuner;

@@ -138,6 +138,8 @@ static void tell_device(struct bsw_facts *facts, const struct bsw_device_report 
     bsw_fact_integer(facts, "hits", d->counts.num_hits, NULL);
     bsw_fact_integer(facts, "launches", d->counts.num_launches, NULL);
     bsw_fact_integer(facts, "waits", d->counts.num_waits, NULL);
+    bsw_fact_integer(facts, "refine_waits", d->counts.num_refine_waits, NULL);
+    bsw_fact_integer(facts, "batches_ahead", d->counts.num_ahead, NULL);
     bsw_fact_integer(facts, "graphs", d->counts.num_graphs, NULL);
     bsw_fact_text(facts, "graphs_note", d->counts.graph_note[0] ? d->counts.graph_note : NULL,
                   NULL);

@@ -2,7 +2,7 @@
 // Exact values of chosen pairs, norms of rows, and rows as queries: a warp a pair or row, its lanes
 // those of kernel_sums.h. Rows lie far apart and each is read once, so only the number of loads
 // under way counts.
-#include "kernels/device_exact/exact_value.cuh"
+#include "kernels/device_exact/pair_value.cuh"
 
 namespace bsw
 {
@@ -30,38 +30,10 @@ struct row_arguments {
 DEVICE_POINTERS(refine_arguments, a.rows, a.queries, a.pairs, a.values)
 DEVICE_POINTERS(row_arguments, a.rows, a.out)
 
-template <class T>
-__device__ __forceinline__ const T *row_at(const bsw_device_raw_rows &rows, uint32_t row)
-{
-    return static_cast<const T *>(rows.numbers) + static_cast<size_t>(row) * rows.dims;
-}
-
 // Blocks and warps count up to the number of pairs or rows, which may pass 2^32.
 __device__ __forceinline__ size_t own_warp()
 {
     return static_cast<size_t>(blockIdx.x) * refine_warps + threadIdx.x / warp_rows;
-}
-
-template <class T, bool IS_L2>
-__device__ __forceinline__ double pair_value(const refine_arguments &a, const bsw_device_pair &pair)
-{
-    const uint32_t dims = a.rows.dims;
-    const T *row = row_at<T>(a.rows, pair.row);
-    const double *query = a.queries.numbers + static_cast<size_t>(pair.query) * dims;
-    double sum = 0, row_norm = 0, query_norm = 0;
-#pragma unroll 4
-    for (uint32_t i = threadIdx.x % warp_rows; i < dims; i += warp_rows) {
-        const double x = load_number(row + i);
-        sum = add_product<IS_L2>(x, __ldg(query + i), sum);
-        if (!IS_L2) row_norm = __fma_rn(x, x, row_norm);
-    }
-    sum = tree_sum(sum);
-    if (!IS_L2 && bsw_has_unit_rows(a.metric)) {
-        row_norm = tree_sum(row_norm);
-        query_norm = __ldg(a.queries.norms + pair.query);
-    }
-    return bsw_refine_value(a.metric, bsw_refine_is_integer(a.rows.type), sum, row_norm,
-                            query_norm);
 }
 
 template <class T>
@@ -71,9 +43,12 @@ __global__ void __launch_bounds__(refine_threads)
     const size_t i = own_warp();
     if (i >= a.num_pairs) return;
     const bsw_device_pair pair = a.pairs[i];
-    const double value =
-        bsw_has_row_norms(a.metric) ? pair_value<T, true>(a, pair) : pair_value<T, false>(a, pair);
-    if (threadIdx.x % warp_rows == 0) a.values[i] = value;
+    const T *const row[1] = {row_at<T>(a.rows, pair.row)};
+    double value[1];
+    pair_values(a.metric, a.rows, row,
+                a.queries.numbers + static_cast<size_t>(pair.query) * a.rows.dims,
+                a.queries.norms + pair.query, value);
+    if (threadIdx.x % warp_rows == 0) a.values[i] = value[0];
 }
 
 template <class T>

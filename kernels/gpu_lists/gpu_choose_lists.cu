@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of queries from the best of the coarse step: a block a query. Candidates are at most some
-// hundred, in order, so that threads look at all of them for the last that counts and the first
-// that does not; a warp then makes an addition, whose lanes are those of kernel_sums.h.
+// Lists of queries from what the coarse step has found: a block a query. The best, at most some
+// hundred, are brought in order, and threads look at all of them for the last that counts and the
+// first that does not; a warp then makes an addition, whose lanes are those of kernel_sums.h.
 #include "kernels/gpu_lists/gpu_lists.cuh"
+#include "kernels/gpu_select/sorted_list.cuh"
 
 namespace bsw
 {
 namespace
 {
 
-constexpr uint32_t choose_threads = 128, choose_warps = choose_threads / warp_rows;
+constexpr uint32_t choose_threads = cut_threads, choose_warps = choose_threads / warp_rows;
 
 struct choose_arguments {
     bsw_device_lists found;
@@ -77,14 +78,17 @@ __device__ __forceinline__ void put_lists(const bsw_device_choice &out, uint32_t
 __global__ void __launch_bounds__(choose_threads)
     choose_lists(const __grid_constant__ choose_arguments a)
 {
+    DYNAMIC_SHARED(uint64_t, items); // [BSW_MOST_LAST_KEEP]
+    __shared__ cut_state state;
     __shared__ uint32_t known, within; // items with keys; the first that does not count
-    const uint64_t *items = a.found.items + static_cast<size_t>(blockIdx.x) * a.found.capacity;
-    const uint32_t q = a.first + blockIdx.x, stored = min(a.found.counts[blockIdx.x], a.how.keep);
+    const uint32_t q = a.first + blockIdx.x;
+    const bool has_room = a.found.counts[blockIdx.x] <= a.found.capacity;
     if (threadIdx.x == 0) {
         known = 0;
         within = UINT32_MAX;
     }
     __syncthreads();
+    const uint32_t stored = sort_best(a.found, a.how.keep, BSW_MOST_LAST_KEEP, items, state);
     for (uint32_t i = threadIdx.x; i < stored; i += choose_threads)
         if (key_of(items[i]) >= a.how.least_key) atomicMax(&known, i + 1);
     __syncthreads();
@@ -100,7 +104,7 @@ __global__ void __launch_bounds__(choose_threads)
     __syncthreads();
     const uint32_t num = min(within, most);
     const bool tells = has_rank && num > 0 && (num < count || num == a.how.probe || is_whole) &&
-                       !(a.found.overflowed && *a.found.overflowed);
+                       has_room && !(a.found.overflowed && *a.found.overflowed);
     if (threadIdx.x == 0) {
         a.out.counts[q] = tells ? num : 0;
         if (!tells) atomicOr(a.out.flags, unsigned{BSW_CHOICE_UNTOLD});
@@ -115,8 +119,8 @@ bool is_valid(const bsw_device_lists &found, uint32_t first, const bsw_device_ch
 {
     return found.num_queries <= INT32_MAX && first <= out.num_queries &&
            found.num_queries <= out.num_queries - first && how.keep >= 1 &&
-           how.keep <= found.capacity && how.rank >= 1 && how.probe >= 1 &&
-           out.most >= (how.keep < how.probe ? how.keep : how.probe) &&
+           how.keep <= found.capacity && how.keep <= BSW_MOST_LAST_KEEP && how.rank >= 1 &&
+           how.probe >= 1 && out.most >= (how.keep < how.probe ? how.keep : how.probe) &&
            out.ends[BSW_LIST_STEPS - 1] >= out.most &&
            (how.ratio == 0.0f || !how.is_l2 || how.norms) &&
            (!out.additions || (how.vectors && how.centroids));
@@ -143,5 +147,7 @@ extern "C" int bsw_device_choose_lists(const struct bsw_device_lists *found, uin
     if (!is_valid(*found, first, *chooser, *choice)) return cudaErrorInvalidValue;
     if (found->num_queries == 0) return cudaSuccess;
     const choose_arguments a = {*found, first, *chooser, *choice};
-    return launch({dim3(found->num_queries), dim3(choose_threads), 0, stream}, choose_lists, a);
+    return launch({dim3(found->num_queries), dim3(choose_threads),
+                   BSW_MOST_LAST_KEEP * sizeof(uint64_t), stream},
+                  choose_lists, a);
 }

@@ -10,7 +10,6 @@ namespace
 {
 
 constexpr uint32_t item_threads = 256, item_warps = item_threads / warp_rows, slot_threads = 128;
-constexpr uint32_t most_tile = BSW_LIST_TILES - 1;
 
 struct item_arguments {
     bsw_device_choice choice;
@@ -31,14 +30,14 @@ struct list_of_step {
     uint32_t first_bundle, num_bundles, first_slot, num_queries;
 };
 
-// Items of a tile in a pass, for pieces [first, first + num) of as many queries as the widest tile
+// Items of a tile in a pass, for pieces [first, first + num) of as many queries as the wide tile
 // has.
 __device__ __forceinline__ void make_items(const item_arguments &a, const list_of_step &list,
                                            uint32_t number, uint32_t tile, uint32_t first,
                                            uint32_t num)
 {
     const bsw_device_list_pass &pass = a.passes.pass[number];
-    const uint32_t lane = threadIdx.x % warp_rows, widest = bsw_device_list_tile_slots(most_tile);
+    const uint32_t lane = threadIdx.x % warp_rows, widest = bsw_device_list_tile_slots(pass.wide);
     const uint32_t end = min(list.num_bundles - pass.first_bundle, pass.num_bundles);
     const uint32_t cuts = (end - 1) / pass.item_bundles + 1;
     const uint32_t room = pass.first_item[tile + 1] - pass.first_item[tile];
@@ -65,12 +64,13 @@ __device__ __forceinline__ void make_items(const item_arguments &a, const list_o
 __device__ __forceinline__ void make_items(const item_arguments &a, const list_of_step &list,
                                            uint32_t number)
 {
-    const uint32_t widest = bsw_device_list_tile_slots(most_tile),
-                   whole = list.num_queries / widest, left = list.num_queries % widest,
-                   tile = bsw_device_list_tile(left);
-    const bool is_wide = tile == most_tile;
-    make_items(a, list, number, most_tile, 0, whole + (is_wide ? 1 : 0));
-    if (left > 0 && !is_wide) make_items(a, list, number, tile, whole, 1);
+    const bsw_device_list_pass &pass = a.passes.pass[number];
+    const uint32_t widest = bsw_device_list_tile_slots(pass.wide),
+                   whole = list.num_queries / widest, left = list.num_queries % widest;
+    const bool is_narrow =
+        left > 0 && pass.narrow < pass.wide && left <= bsw_device_list_tile_slots(pass.narrow);
+    make_items(a, list, number, pass.wide, 0, whole + (left > 0 && !is_narrow ? 1 : 0));
+    if (is_narrow) make_items(a, list, number, pass.narrow, whole, 1);
 }
 
 __global__ void __launch_bounds__(item_threads)
@@ -126,7 +126,8 @@ bool is_valid(const bsw_device_choice &choice, const bsw_device_list_passes &pas
         return false;
     for (uint32_t p = 0; p < passes.num; p++) {
         const bsw_device_list_pass &pass = passes.pass[p];
-        if (pass.step >= BSW_LIST_STEPS || pass.num_bundles < 1 || pass.item_bundles < 1)
+        if (pass.step >= BSW_LIST_STEPS || pass.num_bundles < 1 || pass.item_bundles < 1 ||
+            pass.narrow > pass.wide || pass.wide >= BSW_LIST_TILES)
             return false;
         for (uint32_t t = 0; t < BSW_LIST_TILES; t++)
             if (pass.first_item[t] > pass.first_item[t + 1]) return false;

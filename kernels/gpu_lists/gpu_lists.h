@@ -57,9 +57,10 @@ struct bsw_device_chooser {
     const float *vectors, *centroids; // [found->num_queries][dims], [num_lists][dims]
 };
 
-// found: for queries first .. first + found->num_queries - 1 of the choice, candidates that
-// bsw_device_last has sorted, whose rows are lists. A query of which they do not tell has no lists,
-// and BSW_CHOICE_UNTOLD is set; so it is where *found->overflowed is not 0. One kernel.
+// found: for queries first .. first + found->num_queries - 1 of the choice, candidates in any
+// order, whose rows are lists; they, counts and limits are of no use afterwards. A query of which
+// they do not tell has no lists, and BSW_CHOICE_UNTOLD is set; so it is where a list was too short
+// or *found->overflowed is not 0. keep <= BSW_MOST_LAST_KEEP. One kernel.
 BSW_DEVICE_CALL int bsw_device_choose_lists(const struct bsw_device_lists *found, uint32_t first,
                                             const struct bsw_device_chooser *chooser,
                                             const struct bsw_device_choice *choice,
@@ -73,11 +74,12 @@ struct bsw_device_list_shape {
 
 // Bundles [first_bundle, first_bundle + num_bundles) of each list that queries look at in a step:
 // cut into items of item_bundles, of which num_bundles is a multiple, or more than any list has.
-// Queries of a list as device_list_table.c cuts them: whole groups of the widest tile, and what is
-// left in the narrowest that holds it. Items of tile t have room in the table from number
-// first_item[t] to first_item[t + 1].
+// Queries of a list are cut into whole groups of tile `wide`, and what is left is in tile `narrow`,
+// if it holds so many, else in the wide one: two kernels a pass, whatever lists there are. Items of
+// tile t have room in the table from number first_item[t] to first_item[t + 1].
 struct bsw_device_list_pass {
     uint32_t step, first_bundle, num_bundles, item_bundles;
+    uint32_t narrow, wide; // narrow <= wide < BSW_LIST_TILES
     uint32_t first_item[BSW_LIST_TILES + 1];
 };
 struct bsw_device_list_passes {

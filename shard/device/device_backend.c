@@ -100,6 +100,17 @@ static struct bsw_device_coarse_needs coarse_needs(const struct bsw_backend_need
                                             .has_additions = has_additions(needs->manifest)};
 }
 
+// Survivors of a list that may be refined behind its scan: where lists are made on the device, and
+// a query has one list in all. 0: none are.
+static size_t take_of(const struct bsw_backend_needs *needs)
+{
+    const struct bsw_search_settings *settings = needs->settings;
+    if (!bsw_all_found_survives(settings, needs->manifest->num_shards) ||
+        needs->manifest->lists.count == 0 || settings->probe.probe == 0 || !has_gpu_lists(needs))
+        return 0;
+    return (size_t)bsw_most_survivors(settings);
+}
+
 // What refinement on a device wants; 0: there is none.
 static int refine_needs(const struct bsw_backend_needs *needs, struct bsw_device_refine_needs *out)
 {
@@ -109,6 +120,7 @@ static int refine_needs(const struct bsw_backend_needs *needs, struct bsw_device
                                             .dims = bsw_manifest_row_dims(needs->manifest),
                                             .max_queries = settings->batch,
                                             .keep = (size_t)settings->keep,
+                                            .take = take_of(needs),
                                             .num_threads = settings->num_threads};
     return settings->is_exact && needs->num_shards > 0;
 }
@@ -312,6 +324,7 @@ static enum bsw_status take_coarse(void *address, struct bsw_coarse_search *sear
 static struct bsw_device_task task_of(struct device_state *state, const struct bsw_scan_job *job)
 {
     int has_items = state->engine.plan.has_lists && !job->is_of_places;
+    const struct bsw_device_unit *unit = job->shards[0]->own;
     return (struct bsw_device_task){.maker = has_items ? &bsw_device_items : &bsw_device_whole,
                                     .span = {state->shards + job->first, job->num_shards},
                                     .queries = job->queries,
@@ -323,7 +336,9 @@ static struct bsw_device_task task_of(struct device_state *state, const struct b
                                     .keep = job->keep,
                                     .workspace = job->workspace,
                                     .kept = job->stays ? &state->kept.spans[job->span] : NULL,
-                                    .is_continued = job->is_continued};
+                                    .is_continued = job->is_continued,
+                                    .refiner = job->is_final ? &state->refiner : NULL,
+                                    .rows = &unit->rows};
 }
 
 static enum bsw_status begin(void *address, const struct bsw_scan_job *job, struct bsw_error *err)
@@ -359,9 +374,9 @@ static struct bsw_candidate_lists *lists_of(struct device_state *state,
 static enum bsw_status end(void *address, struct bsw_scan_job *job, struct bsw_error *err)
 {
     struct device_state *state = address;
-    if (!job) return bsw_device_scan_end(&state->engine, NULL, NULL, err);
+    if (!job) return bsw_device_scan_end(&state->engine, NULL, NULL, NULL, err);
     struct bsw_candidate_lists *out = lists_of(state, job);
-    BSW_TRY(bsw_device_scan_end(&state->engine, out, &job->num_list_pairs, err));
+    BSW_TRY(bsw_device_scan_end(&state->engine, out, &job->num_list_pairs, &job->refined, err));
     if (!job->stays) return out == &state->lists ? split_lists(out, job, err) : BSW_OK;
     const struct bsw_device_kept_span *own = &state->kept.spans[job->span];
     job->kept = (struct bsw_kept_lists){own->items, own->offsets, own->num_queries};
@@ -424,6 +439,7 @@ static struct bsw_scan_counts *counts(void *address)
     struct device_state *state = address;
     struct bsw_scan_counts *out = &state->engine.counts;
     out->num_launches = bsw_device_launches() - state->engine.launches_before;
+    out->num_refine_waits = state->refiner.num_waits;
     out->raw_bytes = state->refiner.raw_bytes;
     out->gathered_bytes = state->refiner.gathered_bytes;
     out->num_allocations =

@@ -20,6 +20,9 @@
 // Room in a list beside what it keeps (device_plan.c).
 #define ROOM_PER_KEPT 2
 #define LEAST_ROOM    1024
+// So many centroids may all be in a list: what every row passes costs some 30 ps a row and query on
+// an H200, what passes a limit 200 times as much, and no limit has to be found.
+#define MOST_WHOLE ((size_t)32768)
 
 // ---- memory ----
 
@@ -67,8 +70,9 @@ static void place_choice(const struct bsw_device_coarse_needs *needs, struct bsw
 }
 
 // Everything but the device; returns the bytes.
-static size_t plan_with(const struct bsw_device_coarse_needs *needs, int stays, size_t most_group,
-                        struct bsw_device_coarse *out, struct bsw_device_codes_layout *codes)
+static size_t plan_with(const struct bsw_device_coarse_needs *needs, int stays, int is_whole,
+                        size_t most_group, struct bsw_device_coarse *out,
+                        struct bsw_device_codes_layout *codes)
 {
     size_t lists = needs->num_lists, bundles = bsw_num_bundles(lists), total = 0;
     *out = (struct bsw_device_coarse){.padded_dims = (needs->dims + 31) / 32 * 32, .stays = stays};
@@ -76,7 +80,8 @@ static size_t plan_with(const struct bsw_device_coarse_needs *needs, int stays, 
     if (kept > BSW_DEVICE_COARSE_KEPT) kept = BSW_DEVICE_COARSE_KEPT;
     out->most_kept = kept < lists ? kept : lists;
     out->capacity = (1 + ROOM_PER_KEPT) * out->most_kept + LEAST_ROOM;
-    if (out->capacity > bundles * BSW_BUNDLE_ROWS) out->capacity = bundles * BSW_BUNDLE_ROWS;
+    if (is_whole || out->capacity > bundles * BSW_BUNDLE_ROWS)
+        out->capacity = bundles * BSW_BUNDLE_ROWS;
     size_t num = needs->max_queries < most_group ? needs->max_queries : most_group;
     out->group_queries = num;
     out->num_groups = stays ? (needs->max_queries + num - 1) / num : 1;
@@ -87,32 +92,34 @@ static size_t plan_with(const struct bsw_device_coarse_needs *needs, int stays, 
     place(codes->bytes, &total);
     place_uploads(needs, num, out, &total);
     out->at.items = place(num * out->capacity * sizeof(uint64_t), &total);
-    out->at.sort = place(bsw_device_sort_bytes((uint32_t)num, (uint32_t)out->capacity), &total);
     place_choice(needs, out, &total);
     return total;
 }
 
-// Choices stay where there is room for it, made for all queries at once if that takes little.
+// Choices stay where there is room for it, made for all queries at once if that takes little; from
+// lists of all centroids, if these have room, too.
 static size_t plan(const struct bsw_device_coarse_needs *needs, size_t free_bytes,
                    struct bsw_device_coarse *out, struct bsw_device_codes_layout *codes)
 {
-    size_t all = needs->most_group > 0 ? needs->most_group : needs->max_queries, bytes;
-    if (needs->stays) {
-        bytes = plan_with(needs, 1, all, out, codes);
+    size_t all = needs->most_group > 0 ? needs->most_group : needs->max_queries,
+           some = all < MOST_GROUP ? all : MOST_GROUP, bytes;
+    for (int is_whole = needs->num_lists <= MOST_WHOLE; needs->stays && is_whole >= 0; is_whole--) {
+        bytes = plan_with(needs, 1, is_whole, all, out, codes);
         if (bytes <= free_bytes / SMALL_PART) return bytes;
-        bytes = plan_with(needs, 1, all < MOST_GROUP ? all : MOST_GROUP, out, codes);
-        if (bytes <= free_bytes / PART) return bytes;
+        bytes = plan_with(needs, 1, is_whole, some, out, codes);
+        if (bytes <= free_bytes / (is_whole ? SMALL_PART : PART)) return bytes;
     }
-    return plan_with(needs, 0, MOST_GROUP, out, codes);
+    return plan_with(needs, 0, 0, MOST_GROUP, out, codes);
 }
 
 size_t bsw_device_coarse_bytes(const struct bsw_device_coarse_needs *needs, size_t free_bytes)
 {
     struct bsw_device_coarse coarse;
     struct bsw_device_codes_layout codes;
-    if (needs->num_lists == 0 || needs->probe == 0 || needs->max_queries < 2) return 0;
+    if (needs->num_lists == 0 || needs->probe == 0) return 0;
     size_t bytes = plan(needs, free_bytes, &coarse, &codes);
-    return bytes <= free_bytes / PART ? bytes : 0;
+    int is_of_use = coarse.stays || needs->max_queries > 1; // one query is not worth a wait
+    return is_of_use && bytes <= free_bytes / PART ? bytes : 0;
 }
 
 static enum bsw_status allocate(bsw_device *device, size_t bytes, struct bsw_device_coarse *coarse,
@@ -332,7 +339,7 @@ static enum bsw_status find_again(struct coarse_run *own, const struct bsw_matri
     memset(run->counts, 0, run->lists.num_queries * sizeof(uint32_t));
     BSW_TRY(send(own, queries, first, err));
     BSW_TRY(bsw_device_list_run_scan(run, coarse->codes.num_bundles, scan, own, err));
-    BSW_TRY(bsw_device_list_run_sort(run, coarse->memory.data + coarse->at.sort, err));
+    BSW_TRY(bsw_device_list_run_sort(run, NULL, err));
     return bsw_device_list_run_fetch(run, items, err);
 }
 
@@ -351,7 +358,7 @@ static enum bsw_status find_group(struct coarse_run *own, const struct bsw_matri
     bsw_device_list_run_begin(run);
     BSW_TRY(send(own, queries, first, err));
     BSW_TRY(bsw_device_list_run_queue_ahead(run, coarse->codes.num_bundles, scan, own, err));
-    BSW_TRY(bsw_device_list_run_sort(run, coarse->memory.data + coarse->at.sort, err));
+    BSW_TRY(bsw_device_list_run_sort(run, NULL, err));
     BSW_TRY(bsw_device_blocks_download(run->blocks, COARSE_QUEUE, items, run->lists.items, &rows,
                                        "coarse step", err));
     memcpy(run->counts, run->fetched, num * sizeof(uint32_t));
@@ -385,17 +392,15 @@ static struct bsw_coarse_queries queries_of(const struct bsw_device_coarse *coar
                                        .residuals = (float *)(void *)(to + coarse->at.residuals)};
 }
 
-// Candidates in order: where a list has room for all centroids, nothing is cut before.
+// Candidates in any order: where a list has room for all centroids, nothing is cut before.
 static enum bsw_status queue_candidates(struct coarse_run *own, struct bsw_error *err)
 {
     const struct bsw_device_coarse *coarse = own->coarse;
     const struct bsw_device_part all = {0, coarse->codes.num_bundles, 1};
     bsw_device_list_run_begin(&own->run);
     if ((size_t)all.last * BSW_BUNDLE_ROWS <= coarse->capacity)
-        BSW_TRY(scan(own, &all, &own->run.lists, err));
-    else
-        BSW_TRY(bsw_device_list_run_queue_ahead(&own->run, all.last, scan, own, err));
-    return bsw_device_list_run_sort(&own->run, coarse->memory.data + coarse->at.sort, err);
+        return scan(own, &all, &own->run.lists, err);
+    return bsw_device_list_run_queue_ahead(&own->run, all.last, scan, own, err);
 }
 
 static enum bsw_status queue_choice(const struct coarse_run *own,

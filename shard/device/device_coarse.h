@@ -49,7 +49,7 @@ struct bsw_device_coarse {
         size_t components, constants, scales, limits, counts; // in memory
         size_t norms, residuals;                              // where choices stay
         size_t upload, upload_bytes;                          // all of these, of a group
-        size_t items, sort;
+        size_t items;
         size_t lists, list_counts, additions, step_queries, flags, centred;
     } at;
     unsigned char *staging; // host: what is uploaded

@@ -52,6 +52,7 @@ static enum bsw_status begin_group(struct bsw_device_group *group, size_t first,
     group->num_queries = left < most ? left : most;
     group->limits = task->limits ? task->limits + first : NULL;
     group->is_sorted = 0;
+    group->refined = (struct bsw_refined_lists){NULL, 0};
     bsw_device_group_point(group);
     bsw_device_list_run_begin(&group->run);
     return task->maker->begin(group, err);
@@ -80,6 +81,7 @@ static enum bsw_status end_group(struct bsw_device_group *group, uint64_t *items
     BSW_TRY(status);
     BSW_TRY(bsw_device_group_count_entries(group, err));
     for (size_t q = 0; q < group->num_queries; q++) counts[q] = run->counts[q];
+    if (group->refined.survivors) return BSW_OK;
     if (!group->is_sorted) BSW_TRY(bsw_device_group_sort(group, err));
     if (group->task.kept)
         return bsw_device_kept_add(group->task.kept, &run->lists, run->counts, err);
@@ -152,7 +154,7 @@ enum bsw_status bsw_device_scan_begin(struct bsw_device_engine *engine,
 // Items that were queued are waited for in any case: what they read is free then.
 enum bsw_status bsw_device_scan_end(struct bsw_device_engine *engine,
                                     struct bsw_candidate_lists *out, uint64_t *num_list_pairs,
-                                    struct bsw_error *err)
+                                    struct bsw_refined_lists *refined, struct bsw_error *err)
 {
     struct bsw_device_group *group = engine->begun;
     struct bsw_error unsaid;
@@ -164,6 +166,7 @@ enum bsw_status bsw_device_scan_end(struct bsw_device_engine *engine,
         if (!out && waited != BSW_OK && err) *err = unsaid;
     }
     group->is_open = 0;
+    if (refined) *refined = group->refined;
     deinit_group(group, num_list_pairs);
     return status;
 }

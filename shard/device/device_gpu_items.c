@@ -162,19 +162,38 @@ static enum bsw_status queue_cut(struct bsw_device_group *group, struct bsw_erro
     return bsw_device_launched(run->device, code, "cut", err);
 }
 
+static int is_refined_ahead(const struct bsw_device_group *group)
+{
+    const struct bsw_device_task *task = &group->task;
+    return task->refiner && bsw_device_refiner_goes_ahead(task->refiner, task->rows,
+                                                          group->num_queries, group->run.keep);
+}
+
+// What of the lists comes to the host, once they are sorted: survivors, or all of it.
+static enum bsw_status queue_answers(struct bsw_device_group *group, uint64_t *d_answers,
+                                     struct bsw_error *err)
+{
+    struct bsw_device_list_run *run = &group->run;
+    const struct bsw_device_task *task = &group->task;
+    if (is_refined_ahead(group))
+        return bsw_device_refiner_ahead(task->refiner, task->rows, group->batch, group->first_query,
+                                        &run->lists, run->keep, &group->refined, err);
+    if (!d_answers) return BSW_OK;
+    return bsw_device_download(run->device, run->queue, run->answers, d_answers,
+                               group->num_queries * run->keep * sizeof *run->answers, err);
+}
+
 // The last step in place of a cut, and all that the host wants.
 static enum bsw_status queue_last(struct bsw_device_group *group, struct bsw_error *err)
 {
     BSW_DEVICE_PHASE(SORT);
     struct bsw_device_list_run *run = &group->run;
     struct bsw_device_engine *engine = group->engine;
-    int code =
-        bsw_device_last(&run->lists, (uint32_t)run->keep, run->answers ? run->d_answers : NULL,
-                        bsw_device_stream(run->device, run->queue));
+    uint64_t *d_answers = run->answers && !is_refined_ahead(group) ? run->d_answers : NULL;
+    int code = bsw_device_last(&run->lists, (uint32_t)run->keep, d_answers,
+                               bsw_device_stream(run->device, run->queue));
     BSW_TRY(bsw_device_launched(run->device, code, "candidates", err));
-    if (run->answers)
-        BSW_TRY(bsw_device_download(run->device, run->queue, run->answers, run->d_answers,
-                                    group->num_queries * run->keep * sizeof *run->answers, err));
+    BSW_TRY(queue_answers(group, d_answers, err));
     BSW_TRY(bsw_device_download(run->device, run->queue, engine->list_totals, totals_of(engine),
                                 sizeof *engine->list_totals, err));
     return bsw_device_download(run->device, run->queue, run->fetched, run->lists.counts,
@@ -199,7 +218,9 @@ enum bsw_status bsw_device_gpu_items_end(struct bsw_device_group *group, int *is
 {
     const struct bsw_device_list_totals *totals = group->engine->list_totals;
     struct bsw_device_list_run *run = &group->run;
+    const struct bsw_refined_lists refined = group->refined;
     group->items.is_on_device = 0;
+    group->refined = (struct bsw_refined_lists){NULL, 0};
     BSW_TRY(bsw_device_list_run_end_ahead(run, is_whole, err));
     group->scanned += totals->bundles;
     // Lists of candidates may be long enough for another shard.
@@ -207,6 +228,7 @@ enum bsw_status bsw_device_gpu_items_end(struct bsw_device_group *group, int *is
         group->task.coarse->refused = group->task.choice->number;
     if (!*is_whole) return BSW_OK;
     run->is_sorted = 1;
+    group->refined = refined;
     group->engine->counts.num_gpu_lists++;
     group->num_list_pairs += totals->list_pairs;
     group->num_row_pairs += totals->row_pairs;

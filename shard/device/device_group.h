@@ -62,7 +62,8 @@ struct bsw_device_group {
     size_t first_staged;     // place in the queries' memory from which on staging is uploaded
     struct bsw_device_stage stage;
     struct bsw_device_stage_run stage_run;
-    uint64_t stopped; // pairs of row and query, by the first stage
+    struct bsw_refined_lists refined; // the lists, or they will be
+    uint64_t stopped;                 // pairs of row and query, by the first stage
     struct bsw_device_queries queries;
     struct bsw_device_table_run tables; // of product codes
     struct bsw_device_list_run run;

@@ -3,8 +3,6 @@
 
 #include "shard/device/device_list_table.h"
 
-#define MOST_TILE (BSW_LIST_TILES - 1)
-
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -31,28 +29,51 @@ static size_t items_of(const struct bsw_device_pass_needs *needs,
     return least(bundles / item + n, part);
 }
 
-// Items of a tile at most. A list has pieces of the widest tile for each 256 of its queries, and
-// what is left, where that are more than the tile before has; of others one at most. Either way so
-// many lists have them as there are pairs for.
+// Items of a tile at most. A list has pieces of the wide tile for each of its slots' number of
+// queries, and what is left, where that are more than the narrow one has; of that one at most.
+// Either way so many lists have them as there are pairs for.
 static size_t most_items(const struct bsw_device_pass_needs *needs,
                          const struct bsw_device_list_pass *pass, uint32_t tile)
 {
-    size_t fewest = tile > 0 ? bsw_device_list_tile_slots(tile - 1) + (size_t)1 : 1,
-           pieces = pairs_of(needs, pass->step) / fewest, each = 1;
-    if (tile == MOST_TILE)
-        each = ceil_of(needs->num_queries, bsw_device_list_tile_slots(MOST_TILE));
-    if (needs->num_queries < fewest || pieces == 0) return 0;
+    int is_wide = tile == pass->wide;
+    size_t fewest = is_wide && pass->narrow < tile
+                        ? bsw_device_list_tile_slots(pass->narrow) + (size_t)1
+                        : 1,
+           pieces = pairs_of(needs, pass->step) / fewest,
+           each = is_wide ? ceil_of(needs->num_queries, bsw_device_list_tile_slots(tile)) : 1;
+    if ((!is_wide && tile != pass->narrow) || needs->num_queries < fewest || pieces == 0) return 0;
     each = least(each, pieces);
     return each * items_of(needs, pass, least(needs->num_lists, ceil_of(pieces, each)));
 }
 
-// As bsw_device_list_item_bundles, of what may be expected.
-static size_t item_bundles_of(const struct bsw_device_pass_needs *needs, uint32_t step)
+// Queries of a list on average.
+static size_t mean_of(const struct bsw_device_pass_needs *needs, uint32_t step)
 {
-    size_t pairs = pairs_of(needs, step), lists = least(needs->num_lists, pairs),
-           widest = bsw_device_list_tile_slots(MOST_TILE),
+    size_t pairs = pairs_of(needs, step);
+    return ceil_of(pairs, least(needs->num_lists, pairs));
+}
+
+// The narrow tile holds as many queries as a list has on average, the wide one those of lists that
+// have some times as many; no more than there are.
+static void choose_tiles(const struct bsw_device_pass_needs *needs,
+                         struct bsw_device_list_pass *pass)
+{
+    static const uint32_t wide_of[BSW_LIST_TILES] = {2, 2, 3, 3};
+    size_t widest = bsw_device_list_tile_slots(BSW_LIST_TILES - 1),
+           mean = least(mean_of(needs, pass->step), bsw_device_list_tile_slots(2));
+    uint32_t most = bsw_device_list_tile((uint32_t)least(needs->num_queries, widest)),
+             narrow = bsw_device_list_tile((uint32_t)mean), wide = wide_of[narrow];
+    pass->narrow = narrow < most ? narrow : most;
+    pass->wide = wide < most ? wide : most;
+}
+
+// As bsw_device_list_item_bundles, of what may be expected.
+static size_t item_bundles_of(const struct bsw_device_pass_needs *needs, uint32_t step,
+                              uint32_t wide)
+{
+    size_t lists = least(needs->num_lists, pairs_of(needs, step)),
            work = (size_t)needs->longest[needs->num_lists] / needs->num_lists * lists *
-                  ceil_of(ceil_of(pairs, lists), widest),
+                  ceil_of(mean_of(needs, step), bsw_device_list_tile_slots(wide)),
            item = bsw_device_list_item_bundles_of(work, needs->room_bundles);
     while (item < needs->least_item && 2 * item <= needs->room_bundles) item *= 2;
     return item;
@@ -83,13 +104,14 @@ int bsw_device_list_passes_plan(const struct bsw_device_pass_needs *needs,
     if (needs->most > needs->most_slots / needs->num_queries) return 0;
     for (uint32_t step = 0; step < BSW_LIST_STEPS; step++) {
         if (pairs_of(needs, step) == 0) continue;
-        size_t item = item_bundles_of(needs, step),
+        struct bsw_device_list_pass pass = {.step = step};
+        choose_tiles(needs, &pass);
+        size_t item = item_bundles_of(needs, step, pass.wide),
                part = step > 0 ? UINT32_MAX : needs->room_bundles / item * item;
+        pass.num_bundles = (uint32_t)part;
+        pass.item_bundles = (uint32_t)item;
         for (size_t first = 0; first == 0 || first < longest; first += part) {
-            const struct bsw_device_list_pass pass = {.step = step,
-                                                      .first_bundle = (uint32_t)first,
-                                                      .num_bundles = (uint32_t)part,
-                                                      .item_bundles = (uint32_t)item};
+            pass.first_bundle = (uint32_t)first;
             if (!add_pass(needs, &pass, &num_items, out)) return 0;
         }
     }

@@ -6,9 +6,11 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/device/device_phase.h"
+#include "kernels/gpu_lists/gpu_refine.h"
 
 // Part of the free memory for groups of survivors, and what needs no more.
 #define GROUPS_PART      8
+#define AHEAD_PART       64 // what is refined ahead, which nothing else should have to make room for
 #define MOST_HALF_BYTES  ((size_t)64 << 20)
 #define MOST_GROUP_PAIRS ((size_t)1 << 26)
 // Rows stay on the device only if this part of what is free then is left.
@@ -77,24 +79,48 @@ static void share_half(struct bsw_device_refiner *refiner, size_t free_bytes)
                                                                             : queries;
 }
 
-static int plan_halves(const struct bsw_device_refine_needs *needs, size_t free_bytes,
+// Behind the halves: queries as given, and what is taken of their lists.
+static void plan_ahead(size_t free_bytes, struct bsw_device_refiner *out)
+{
+    const struct bsw_device_refine_needs *needs = &out->needs;
+    size_t total = 2 * out->half_bytes, before = total;
+    if (needs->take == 0 || needs->take > MOST_HALF_BYTES / needs->max_queries) return;
+    out->ahead_vectors =
+        bsw_place_array(needs->max_queries * needs->dims * sizeof(float), ALIGNMENT, &total);
+    out->ahead_survivors = bsw_place_array(
+        needs->max_queries * needs->take * sizeof(struct bsw_survivor), ALIGNMENT, &total);
+    total = (total + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (total - before <= free_bytes / AHEAD_PART) out->ahead_bytes = total - before;
+}
+
+static int plan_memory(const struct bsw_device_refine_needs *needs, size_t free_bytes,
                        struct bsw_device_refiner *out)
 {
     *out = (struct bsw_device_refiner){
         .needs = *needs, .row_bytes = needs->dims * bsw_vector_type_bytes(needs->type)};
     share_half(out, free_bytes);
+    plan_ahead(free_bytes, out);
     return pairs_within(out, out->row_bytes) > 0;
 }
 
 size_t bsw_device_refiner_bytes(const struct bsw_device_refine_needs *needs, size_t free_bytes)
 {
     struct bsw_device_refiner planned;
-    return plan_halves(needs, free_bytes, &planned) ? 2 * planned.half_bytes : 0;
+    return plan_memory(needs, free_bytes, &planned) ? 2 * planned.half_bytes + planned.ahead_bytes
+                                                    : 0;
 }
 
 int bsw_device_raw_rows_fit(size_t bytes, size_t free_bytes)
 {
     return bytes <= free_bytes - free_bytes / SPARE_PART;
+}
+
+// Survivors of a turn in host memory; the second's lie behind all else.
+static size_t ahead_turn_bytes(const struct bsw_device_refiner *refiner)
+{
+    const struct bsw_device_refine_needs *needs = &refiner->needs;
+    return refiner->ahead_bytes > 0 ? needs->max_queries * needs->take * sizeof(struct bsw_survivor)
+                                    : 0;
 }
 
 enum bsw_status bsw_device_refiner_open(bsw_device *device,
@@ -104,13 +130,13 @@ enum bsw_status bsw_device_refiner_open(bsw_device *device,
     size_t free_bytes;
     *out = (struct bsw_device_refiner){0};
     BSW_TRY(bsw_device_free_bytes(device, &free_bytes, err));
-    if (!plan_halves(needs, free_bytes, out)) return BSW_OK;
+    if (!plan_memory(needs, free_bytes, out)) return BSW_OK;
     out->device = device;
-    enum bsw_status status =
-        bsw_device_allocate(device, 2 * out->half_bytes, "survivors", &out->memory, err);
+    size_t bytes = 2 * out->half_bytes + out->ahead_bytes;
+    enum bsw_status status = bsw_device_allocate(device, bytes, "survivors", &out->memory, err);
     if (status == BSW_OK)
-        status =
-            bsw_device_allocate_host(device, 2 * out->half_bytes, "survivors", &out->staging, err);
+        status = bsw_device_allocate_host(device, bytes + ahead_turn_bytes(out), "survivors",
+                                          &out->staging, err);
     if (status != BSW_OK) bsw_device_refiner_close(out);
     return status;
 }
@@ -333,6 +359,7 @@ static enum bsw_status collect_group(const struct refine_run *run, const struct 
     unsigned char *staging = refiner->staging + group->half * refiner->half_bytes;
     const double *values = (const double *)(void *)(staging + group->at.values);
     if (group->count == 0) return BSW_OK;
+    refiner->num_waits++;
     BSW_TRY(bsw_device_wait(refiner->device, BSW_QUEUE_LINK, "refinement", err));
     for (size_t i = 0; i < group->count; i++) run->survivors[group->first + i].value = values[i];
     return BSW_OK;
@@ -366,4 +393,55 @@ enum bsw_status bsw_device_refiner_run(struct bsw_device_refiner *refiner,
     }
     workspace->refine_seconds += bsw_clock_seconds() - started;
     return BSW_OK;
+}
+
+// ---- ahead ----
+
+int bsw_device_refiner_goes_ahead(const struct bsw_device_refiner *refiner,
+                                  const struct bsw_device_raw_shard *shard, size_t num_queries,
+                                  size_t keep)
+{
+    return refiner->ahead_bytes > 0 && shard->memory.data &&
+           num_queries <= refiner->needs.max_queries && keep <= BSW_MOST_LAST_KEEP;
+}
+
+// Queries go beside what is queued for the scan.
+static enum bsw_status send_queries(const struct bsw_device_refiner *refiner, const float *vectors,
+                                    size_t bytes, struct bsw_error *err)
+{
+    unsigned char *staging = refiner->staging + refiner->ahead_vectors;
+    memcpy(staging, vectors, bytes);
+    BSW_TRY(bsw_device_upload(refiner->device, BSW_QUEUE_COPY,
+                              refiner->memory.data + refiner->ahead_vectors, staging, bytes, err));
+    return bsw_device_follow(refiner->device, BSW_QUEUE_SCAN, BSW_QUEUE_COPY, err);
+}
+
+enum bsw_status bsw_device_refiner_ahead(struct bsw_device_refiner *refiner,
+                                         const struct bsw_device_raw_shard *shard,
+                                         const struct bsw_query_batch *batch, size_t first_query,
+                                         const struct bsw_device_lists *lists, size_t keep,
+                                         struct bsw_refined_lists *out, struct bsw_error *err)
+{
+    BSW_DEVICE_PHASE(REFINE);
+    _Static_assert(sizeof(struct bsw_survivor) == sizeof(struct bsw_device_survivor), "one form");
+    const struct bsw_device_refine_needs *needs = &refiner->needs;
+    size_t num = lists->num_queries, take = needs->take < keep ? needs->take : keep;
+    unsigned char *memory = refiner->memory.data, *staging = refiner->staging;
+    void *found = memory + refiner->ahead_survivors,
+         *to = staging + (refiner->turn ? 2 * refiner->half_bytes + refiner->ahead_bytes
+                                        : refiner->ahead_survivors);
+    const struct bsw_device_raw_rows rows = {.type = needs->type,
+                                             .dims = needs->dims,
+                                             .num_rows = (uint32_t)shard->host->shape.num_rows,
+                                             .numbers = shard->memory.data};
+    BSW_TRY(send_queries(refiner, batch->vectors + first_query * needs->dims,
+                         num * needs->dims * sizeof(float), err));
+    int code = bsw_device_refine_lists(
+        needs->metric, &rows, (const float *)(const void *)(memory + refiner->ahead_vectors), lists,
+        (uint32_t)keep, (uint32_t)take, found, bsw_device_stream(refiner->device, BSW_QUEUE_SCAN));
+    BSW_TRY(bsw_device_launched(refiner->device, code, "refinement", err));
+    refiner->turn ^= 1;
+    *out = (struct bsw_refined_lists){to, take};
+    return bsw_device_download(refiner->device, BSW_QUEUE_SCAN, to, found,
+                               num * take * sizeof(struct bsw_survivor), err);
 }

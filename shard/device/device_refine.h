@@ -7,6 +7,10 @@
 // other shards are gathered by the host for every batch, each bundle checked when it is first used,
 // and sent along. Survivors go in groups through two halves of fixed buffers, so that the host
 // gathers one group while the device has the other.
+//
+// Where nothing but the scan decides what survives, and all rows are on the device, its lists are
+// refined behind their last step without the host (kernels/device_exact, bsw_device_refine_lists):
+// only the best of each by exact value come back.
 #ifndef BITSWEEP_SHARD_DEVICE_REFINE_H
 #define BITSWEEP_SHARD_DEVICE_REFINE_H
 
@@ -22,6 +26,7 @@ struct bsw_device_refine_needs {
     enum bsw_vector_type type; // of raw rows
     uint32_t dims;
     size_t max_queries, keep; // most queries of a batch, most survivors of one
+    size_t take;              // survivors of a list that is refined ahead; 0: none is
     int num_threads;          // that gather
 };
 
@@ -29,11 +34,14 @@ struct bsw_device_refiner {
     bsw_device *device; // borrowed; NULL: values are the CPU's
     struct bsw_device_refine_needs needs;
     size_t row_bytes, half_bytes, group_queries;
-    struct bsw_device_buffer memory; // two halves
-    unsigned char *staging;          // host: the same two halves
-    size_t raw_bytes;                // of rows on the device
-    size_t promised_bytes;           // of memory that others will take
-    uint64_t gathered_bytes;         // of rows sent since it was opened
+    struct bsw_device_buffer memory; // two halves, and what is ahead
+    unsigned char *staging;          // host: the same; of what is ahead survivors twice
+    size_t ahead_vectors, ahead_survivors, ahead_bytes; // places in both; ahead_bytes 0: none
+    unsigned turn;                                      // whose survivors come next
+    size_t raw_bytes;                                   // of rows on the device
+    size_t promised_bytes;                              // of memory that others will take
+    // Since it was opened: of rows sent, and waits of the host for values.
+    uint64_t gathered_bytes, num_waits;
 };
 
 // What it takes of a device with so much free memory; 0: too little to refine anything there.
@@ -70,5 +78,18 @@ enum bsw_status bsw_device_refiner_run(struct bsw_device_refiner *refiner,
                                        size_t num_queries, const size_t *counts,
                                        struct bsw_scan_workspace *workspace,
                                        struct bsw_survivor *survivors, struct bsw_error *err);
+
+// Whether lists of so many queries, of which `keep` are kept, can be refined ahead.
+int bsw_device_refiner_goes_ahead(const struct bsw_device_refiner *refiner,
+                                  const struct bsw_device_raw_shard *shard, size_t num_queries,
+                                  size_t keep);
+// Queues it on BSW_QUEUE_SCAN, where the lists' last step is; what was queued before has been
+// waited for. *out is there once that queue has been waited for, until lists are refined ahead for
+// the second time from now.
+enum bsw_status bsw_device_refiner_ahead(struct bsw_device_refiner *refiner,
+                                         const struct bsw_device_raw_shard *shard,
+                                         const struct bsw_query_batch *batch, size_t first_query,
+                                         const struct bsw_device_lists *lists, size_t keep,
+                                         struct bsw_refined_lists *out, struct bsw_error *err);
 
 #endif

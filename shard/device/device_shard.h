@@ -17,6 +17,7 @@
 #include "shard/device/device_kept.h"
 #include "shard/device/device_lists.h"
 #include "shard/device/device_plan.h"
+#include "shard/device/device_refine.h"
 #include "shard/host/shard_scan.h"
 #include "shard/scan/work.h"
 
@@ -127,6 +128,10 @@ struct bsw_device_task {
     // NULL: they come to `out`.
     struct bsw_device_kept_span *kept;
     int is_continued; // lists that stay are added to those before
+    // Where they may be refined behind the scan, as all that is found survives; NULL: they may not.
+    // `out` has the counts alone where that was done (bsw_device_scan_end).
+    struct bsw_device_refiner *refiner;
+    const struct bsw_device_raw_shard *rows;
 };
 
 // The candidates of bsw_shard_scan, or of bsw_list_scan, of which num_list_pairs is that. The host
@@ -144,6 +149,6 @@ enum bsw_status bsw_device_scan_begin(struct bsw_device_engine *engine,
                                       const struct bsw_device_task *task, struct bsw_error *err);
 enum bsw_status bsw_device_scan_end(struct bsw_device_engine *engine,
                                     struct bsw_candidate_lists *out, uint64_t *num_list_pairs,
-                                    struct bsw_error *err);
+                                    struct bsw_refined_lists *refined, struct bsw_error *err);
 
 #endif

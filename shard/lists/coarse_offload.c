@@ -29,10 +29,16 @@ void bsw_coarse_search_offload(struct bsw_coarse_search *search, bsw_coarse_find
 }
 
 // Without a ratio all lists that are looked at have to be found.
+static int can_be_found(const struct bsw_coarse_search *search)
+{
+    return search->find && !search->filter && search->most_kept > 0 &&
+           (search->settings.ratio > 0 || search->settings.probe <= search->most_kept);
+}
+
+// One query is not worth a wait.
 static int is_offloaded(const struct bsw_coarse_search *search, size_t num_queries)
 {
-    return search->find && !search->filter && num_queries > 1 && search->most_kept > 0 &&
-           (search->settings.ratio > 0 || search->settings.probe <= search->most_kept);
+    return num_queries > 1 && can_be_found(search);
 }
 
 // As choose, of the best lists; 0: they do not tell.
@@ -166,7 +172,7 @@ enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const fl
                                       size_t num_queries, struct bsw_list_choice *out,
                                       struct bsw_error *err)
 {
-    if (!search->is_deferred || !is_offloaded(search, num_queries))
+    if (!search->is_deferred || num_queries == 0 || !can_be_found(search))
         return choose_all(search, vectors, num_queries, out, err);
     *out = (struct bsw_list_choice){.num_queries = num_queries,
                                     .most = search->settings.probe,

@@ -79,29 +79,59 @@ same table 1 3 --recall 0.9
 
 # ---- made on the device --------------------------------------------------------------------------
 
-# by_device BATCHES NAME ARGUMENTS: lists and work items of all batches.
+# by_device BATCHES NAME ARGUMENTS: lists, work items and exact values of all batches, with a wait each.
 by_device() {
     local batches=$1 name=$2
     shift 2
     search_cpu "$name" "$@"
-    BITSWEEP_TUNING=$gpu_lists same "$name" 1 1 --check-every never --batch $(((9 + batches - 1) / batches)) "$@"
+    local batch=(--batch $(((9 + batches - 1) / batches)))
+    if [[ "$*" == *"--batch "* ]]; then batch=(); fi
+    BITSWEEP_TUNING=$gpu_lists same "$name" 1 1 --check-every never "${batch[@]}" "$@"
     check "$name: $batches batches by the device" grep -q "\"gpu_lists\": $batches," "$folder/json"
     check "$name: a wait for each batch" grep -q "\"waits\": $batches," "$folder/json"
+    check "$name: none for exact values" grep -q '"refine_waits": 0,' "$folder/json"
 }
 for name in saq xfbq sq8 l2 ip cosine; do
-    by_device 1 "$name" --probe 9 --refine none
+    by_device 1 "$name" --probe 9
     check "$name: 15 launches at most, not $(sum_of launches)" test "$(sum_of launches)" -le 15
 done
 by_device 3 l2 --probe 20 --probe-ratio 1.2 --k 50
 by_device 3 cosine --probe 30
 BITSWEEP_EMULATOR_ORDER=random by_device 1 saq --probe 30 --probe-ratio 0.5
 BITSWEEP_EMULATOR_ORDER=descending by_device 2 saq --probe 9 --scan-dims 32 --oversample 9
-# The host's where the tuning does not say so, and of one query.
+# The next batch is on the device while one is merged.
+by_device 3 saq --probe 9 --overlap on
+check "two batches ahead" grep -q '"batches_ahead": 2,' "$folder/json"
+same saq 1 1 --probe 9 --batch 3 --overlap off
+check "two batches ahead, items by the host" grep -q '"batches_ahead": 2,' "$folder/json"
+by_device 1 ip --probe 30 --k 100 --oversample 1
+by_device 1 cosine --probe 2 --k 70
+# Rows of bytes; many queries, with lists that few and that many of them look at; rows that are left out.
+check "encode bytes.1" "$program" encode --base "$base" --rows 0:2000 --metric l2 --bits 3 --lists 40 --calibrate off \
+    --index "$folder/bytes.1" --quiet
+rows=$vectors
+for name in l2 bytes; do
+    vectors=$folder/rows.fbin
+    if [[ $name == bytes ]]; then vectors=$base; fi
+    asked=(--queries "$vectors")
+    by_device 1 "$name" --query-rows 0:300 --probe 20 --batch 300
+    check "$name, 300 queries: 15 launches at most, not $(sum_of launches)" test "$(sum_of launches)" -le 15
+    by_device 1 "$name" --query-rows 700:717 --exclude-self --probe 4 --batch 17
+done
+vectors=$rows asked=(--queries "$rows")
+# Rows that there is no room for are sent by the host, for which it waits.
+search_cpu l2 --probe 9
+BITSWEEP_TUNING=$gpu_lists same l2 1 1 --probe 9 --batch 9 --device-memory 2700K
+check "rows that are sent" grep -qE '"gathered_bytes": [1-9]' "$folder/json"
+check "rows that are sent: items by the device" grep -q '"gpu_lists": 1,' "$folder/json"
+check "rows that are sent: a wait" grep -qE '"refine_waits": [1-9]' "$folder/json"
+# One query at a time.
+by_device 9 l2 --probe 9
+check "l2: 12 launches a query at most, not $(sum_of launches)" test "$(sum_of launches)" -le 108
+# The host's where the tuning does not say so.
 search_cpu cosine --probe 30
 same cosine 1 1 --probe 30
 check "by the host" grep -q '"gpu_lists": 0,' "$folder/json"
-BITSWEEP_TUNING=$gpu_lists same cosine 1 1 --probe 30 --batch 1
-check "of one query by the host" grep -q '"gpu_lists": 0,' "$folder/json"
 
 # ---- merged on devices ---------------------------------------------------------------------------
 

@@ -124,10 +124,11 @@ printf '# mine\ntable avx2 another 1 1\nrow 32 1 0 0 -\ndevice 8.9 graphs=on' >"
 check "a row is measured" tune --write "$tuning"
 if [[ $(head -n 4 "$tuning") == $'# mine\ntable avx2 another 1 1\nrow 32 1 0 0 -\ndevice 8.9 graphs=on' &&
     $(grep -c '^device 9.0 .* # emulated$' "$tuning") == 1 ]]; then pass; else complain "its file" "$tuning"; fi
-for column in matrix_from_queries matrix_scans list_kernel hopper_list_bundles graphs progressive_from_dims sample_part; do
+for column in matrix_from_queries matrix_scans list_kernel hopper_list_bundles graphs progressive_from_dims sample_part \
+    gpu_lists exact_screen list_pairs; do
     if [[ $(grep -c "^device 9.0 .*\b$column=" "$tuning") == 1 ]]; then pass; else complain "no $column" "$tuning"; fi
 done
-for what in batch 'few queries' lists 'small batch' progressive; do
+for what in batch 'few queries' lists 'small batch' progressive 'whole lists' "rows' lists"; do
     if grep -qE "^  $what +[0-9]+ " "$folder/stdout"; then pass; else complain "no $what" "$folder/stdout"; fi
 done
 cp "$tuning" "$folder/before"

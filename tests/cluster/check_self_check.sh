@@ -170,6 +170,19 @@ search "$program" xfbq --out cpu
 check "emulated, undisturbed: other bytes" cmp cpu found
 rm -f found*
 
+# Lists that a device refines itself: wrong keys of survivors are seen, and nothing where there are none.
+make_gpu_lists_tuning
+"$program" encode --base "$base" --rows 0:1000 --index lists --metric l2 --bits 3 --lists 20 --calibrate off --threads 1 --quiet
+BITSWEEP_TUNING=$gpu_lists BITSWEEP_DAMAGE_SHARE=1 BITSWEEP_DAMAGE=scores:3:1 search "${emulated}_faults" lists --out found \
+    --device emulated --probe 8
+failed_check "emulated, refined, wrong keys" "$place.*shard 0: the key of row" || true
+rm -f found*
+BITSWEEP_TUNING=$gpu_lists search "${emulated}_faults" lists --out found --device emulated --probe 8 --check-every 0.000001 --json
+check "refined on the device: exit code $code" grep -q '"refine_waits": 0,' json
+search "$program" lists --out cpu --force --probe 8
+check "refined on the device: other bytes" cmp cpu found
+rm -f found*
+
 # ---- several ranks -------------------------------------------------------------------------------
 
 find_ranks 3

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms, values of pairs and the exact scans against refine of the CPU.
+// Norms, values of pairs and of lists, and the exact scans against refine of the CPU.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 
 #include "device_check_exact_case.hpp"
+#include "kernels/gpu_lists/gpu_refine.h"
 #include "kernels/refine/refine.h"
 
 namespace
@@ -71,6 +74,110 @@ void check_pairs(const exact_case &c)
         check_that(same_bits(got[i], expected), "%s: row %u, query %u: %a, expected %a",
                    shape.c_str(), pairs[i].row, pairs[i].query, got[i], expected);
     }
+}
+
+// ---- lists ----
+
+constexpr uint32_t list_capacity = 40;
+
+// Query q has every row from number q on that a draw takes, best score first, up to its own count.
+std::vector<uint64_t> make_list(const exact_case &c, uint32_t q, uint32_t count)
+{
+    std::vector<uint64_t> items;
+    for (uint32_t i = 0; i < c.num_rows && items.size() < count; i++) {
+        const uint64_t random = check_random(c.stream + 3, q * 1000 + i);
+        if (random % 4 == 0) continue;
+        items.push_back(
+            bsw_candidate_pack(static_cast<uint32_t>(random >> 40), (q + 7 * i) % c.num_rows));
+    }
+    std::sort(items.begin(), items.end(), std::greater<uint64_t>());
+    return items;
+}
+
+// What the host makes of it: shard/host/survivor_trim.h.
+std::vector<bsw_device_survivor> expect_survivors(const exact_case &c, const numbers &rows,
+                                                  const double *query, double norm,
+                                                  std::vector<uint64_t> items, uint32_t take)
+{
+    std::vector<bsw_device_survivor> out;
+    const size_t row_bytes = c.dims * bsw_vector_type_bytes(c.type);
+    for (const uint64_t item : items) {
+        const uint32_t row = bsw_candidate_row(item);
+        out.push_back(
+            {bsw_refine_reference.value(c.metric, c.type, rows.raw.data() + row * row_bytes, query,
+                                        norm, c.dims),
+             bsw_candidate_score(item), row});
+    }
+    std::sort(out.begin(), out.end(), [&](const auto &a, const auto &b) {
+        const uint64_t first = bsw_exact_score(bsw_metric_key(c.metric, a.value)),
+                       second = bsw_exact_score(bsw_metric_key(c.metric, b.value));
+        return first != second ? first > second : a.row < b.row;
+    });
+    if (out.size() > take) out.resize(take);
+    std::sort(out.begin(), out.end(), [](const auto &a, const auto &b) { return a.row < b.row; });
+    return out;
+}
+
+void check_lists_of(const exact_case &c, uint32_t keep, uint32_t take)
+{
+    const numbers rows = make_numbers(c, c.stream, c.num_rows),
+                  queries = make_numbers(c, c.stream + 1, c.num_queries);
+    const std::vector<float> vectors(queries.doubles.begin(), queries.doubles.end());
+    const std::string shape = describe(c, "lists");
+    std::vector<uint64_t> items;
+    std::vector<uint32_t> num;
+    for (uint32_t q = 0; q < c.num_queries; q++) {
+        std::vector<uint64_t> own = make_list(c, q, q % 5 < 3 ? keep : q % 5 == 3 ? 0 : 1);
+        num.push_back(static_cast<uint32_t>(own.size()));
+        own.resize(list_capacity, UINT64_MAX);
+        items.insert(items.end(), own.begin(), own.end());
+    }
+    device_array<uint8_t> raw(rows.raw);
+    device_array<float> device_queries(vectors);
+    device_array<uint64_t> device_items(items);
+    device_array<uint32_t> counts(num);
+    const bsw_device_survivor none = {-7, 7, 7};
+    device_array<bsw_device_survivor> out(
+        std::vector<bsw_device_survivor>(static_cast<size_t>(c.num_queries) * take, none));
+    const bsw_device_raw_rows device_rows = {c.type, c.dims, c.num_rows, raw.get()};
+    bsw_device_lists lists = {};
+    lists.num_queries = c.num_queries;
+    lists.capacity = list_capacity;
+    lists.items = device_items.get();
+    lists.counts = counts.get();
+    if (!check_launch(bsw_device_refine_lists(c.metric, &device_rows, device_queries.get(), &lists,
+                                              keep, take, out.get(), nullptr),
+                      shape))
+        return;
+    const std::vector<bsw_device_survivor> got = out.values();
+    for (uint32_t q = 0; q < c.num_queries; q++) {
+        const uint64_t *own = items.data() + static_cast<size_t>(q) * list_capacity;
+        std::vector<bsw_device_survivor> expected =
+            expect_survivors(c, rows, queries.doubles.data() + static_cast<size_t>(q) * c.dims,
+                             queries.norms[q], {own, own + num[q]}, take);
+        expected.resize(take, none);
+        for (uint32_t i = 0; i < take; i++)
+            check_that(same_bits(got[static_cast<size_t>(q) * take + i], expected[i]),
+                       "%s: %u of %u, query %u, place %u: row %u, expected %u", shape.c_str(), take,
+                       keep, q, i, got[static_cast<size_t>(q) * take + i].row, expected[i].row);
+    }
+}
+
+void check_list_refusals()
+{
+    device_array<uint8_t> bytes(64);
+    bsw_device_lists lists = {};
+    lists.num_queries = 1;
+    lists.capacity = 8;
+    auto refine = [&](bsw_vector_type type, uint32_t keep, uint32_t take) {
+        const bsw_device_raw_rows rows = {type, 4, 2, bytes.get()};
+        return bsw_device_refine_lists(BSW_METRIC_L2, &rows, nullptr, &lists, keep, take, nullptr,
+                                       nullptr);
+    };
+    check_that(refine(BSW_VECTOR_INT32, 2, 2) == cudaErrorInvalidValue, "lists of int32");
+    check_that(refine(BSW_VECTOR_UINT8, 2, 3) == cudaErrorInvalidValue, "more than are kept");
+    check_that(refine(BSW_VECTOR_UINT8, 9, 3) == cudaErrorInvalidValue, "more than a list has");
+    check_that(refine(BSW_VECTOR_UINT8, 2, 0) == cudaErrorInvalidValue, "none of a list");
 }
 
 // ---- scans ----
@@ -202,16 +309,20 @@ void check_exact()
             for (int fill = 0; fill < NUM_NUMBER_FILLS; fill++) {
                 exact_case c = small_case(metric, type, fill, stream += 10);
                 check_pairs(c);
+                check_lists_of(c, 1 + stream % 7, 1);
+                check_lists_of(c, 23, 1 + stream % 23);
                 check_scans_of(c, {{0, 2, 1}, fill == EQUAL_ROWS ? 3u : 9u, 0});
                 if (checks.small && type != fill) continue;
                 c.dims = fill == RANDOM_NUMBERS ? 1 : fill == EXTREMES ? 960 : 33;
                 c.num_rows = fill == EXTREMES ? 8 : 130;
                 check_pairs(c);
+                check_lists_of(c, list_capacity, fill % 2 ? list_capacity : 10);
                 c.num_queries = fill == ZEROS ? 70 : 3; // 70: more than one step of both scans
                 check_scans_of(c, {{fill == ZEROS, (c.num_rows + 31) / 32, 2}, 0, 0});
                 if (fill == RANDOM_NUMBERS) check_scans_of(c, {{0, 5, 1}, 0, 11});
             }
         }
     }
+    check_list_refusals();
     check_scan_refusals();
 }

@@ -30,10 +30,10 @@ struct choice_case {
     }
 };
 
-// Lists as they were found, and what is expected of them.
+// Lists as they were found, in order, and what is expected of them.
 struct choice_data {
     std::vector<uint64_t> items;
-    std::vector<uint32_t> found;
+    std::vector<uint32_t> stored, found; // found: those that are kept
     std::vector<float> norms, vectors, centroids;
     std::vector<std::vector<uint32_t>> lists; // of each query
     std::vector<std::vector<float>> additions;
@@ -55,7 +55,8 @@ void fill_items(const choice_case &c, choice_data &data)
         for (uint32_t l = 0; l < c.num_lists; l++)
             own.push_back(bsw_candidate_pack(bsw_score_from_float(make_key(c, q, l) + 0.0f), l));
         std::sort(own.begin(), own.end(), std::greater<uint64_t>());
-        own.resize(c.keep);
+        own.resize(std::min(c.num_lists, c.capacity));
+        data.stored.push_back(static_cast<uint32_t>(own.size()));
         data.found.push_back(c.keep);
         own.resize(c.capacity, UINT64_MAX); // better than all that count
         data.items.insert(data.items.end(), own.begin(), own.end());
@@ -156,12 +157,23 @@ struct choice_on_device {
     }
 };
 
+// The worst first.
+std::vector<uint64_t> out_of_order(const choice_case &c, const choice_data &data)
+{
+    std::vector<uint64_t> items = data.items;
+    for (uint32_t q = 0; q < c.num_queries; q++) {
+        const auto first = items.begin() + static_cast<long>(size_t{q} * c.capacity);
+        std::reverse(first, first + std::min(data.stored[q], c.capacity));
+    }
+    return items;
+}
+
 // Queries in two calls, as the coarse step has them.
 bool choose_in_two(const choice_case &c, const choice_data &data, const choice_on_device &out,
                    bool has_overflowed)
 {
-    const device_array<uint64_t> items(data.items);
-    device_array<uint32_t> found(data.found),
+    const device_array<uint64_t> items(out_of_order(c, data));
+    device_array<uint32_t> limits(c.num_queries), found(data.stored),
         overflowed(std::vector<uint32_t>(1, has_overflowed ? BSW_LISTS_OVERFLOWED : 0));
     const device_array<float> norms(data.norms), vectors(data.vectors), centroids(data.centroids);
     bsw_device_chooser chooser = {c.keep,  c.probe,     c.rank, least_key,     c.ratio,
@@ -175,6 +187,7 @@ bool choose_in_two(const choice_case &c, const choice_data &data, const choice_o
         lists.capacity = c.capacity;
         lists.items = items.get() + static_cast<size_t>(first) * c.capacity;
         lists.counts = found.get() + first;
+        lists.limits = limits.get() + first;
         lists.overflowed = overflowed.get();
         chooser.norms = norms.get() + first;
         chooser.vectors = vectors.get() + static_cast<size_t>(first) * c.dims;
@@ -229,10 +242,16 @@ items_case make_items_case(const choice_case &c)
         out.num_rows.push_back(bundles * 32 - (bundles > 0 ? l % 32 : 0));
     }
     out.passes.num = 4;
-    out.passes.pass[0] = {0, 0, 4, 2, {}}; // step 0 in two parts
-    out.passes.pass[1] = {0, 4, 4, 2, {}};
-    out.passes.pass[2] = {1, 0, UINT32_MAX, 3, {}};
-    out.passes.pass[3] = {2, 0, UINT32_MAX, 1 + c.turn % 9, {}};
+    out.passes.pass[0] = {0, 0, 4, 2, 0, 0, {}}; // step 0 in two parts
+    out.passes.pass[1] = {0, 4, 4, 2, 0, 0, {}};
+    out.passes.pass[2] = {1, 0, UINT32_MAX, 3, 0, 0, {}};
+    out.passes.pass[3] = {2, 0, UINT32_MAX, 1 + c.turn % 9, 0, 0, {}};
+    for (uint32_t p = 0; p < 4; p++) { // any two tiles, or one
+        const uint32_t step = out.passes.pass[p].step, a = (c.turn + step) % BSW_LIST_TILES,
+                       b = (c.turn / 4 + 3 * step) % BSW_LIST_TILES;
+        out.passes.pass[p].narrow = std::min(a, b);
+        out.passes.pass[p].wide = std::max(a, b);
+    }
     return out;
 }
 
@@ -267,9 +286,11 @@ void expect_list(const items_case &items, uint32_t list, const bsw_device_list_p
     out.row_pairs += uint64_t{num} * items.num_rows[list];
     if (begin >= end || num == 0) return;
     const uint64_t cuts = (end - begin - 1) / pass.item_bundles + 1;
-    out.bundles += (end - begin) * ((num + 255) / 256);
-    out.num_items[BSW_LIST_TILES - 1] += static_cast<uint32_t>(cuts * (num / 256));
-    if (num % 256) out.num_items[bsw_device_list_tile(num % 256)] += static_cast<uint32_t>(cuts);
+    const uint32_t slots = bsw_device_list_tile_slots(pass.wide), rest = num % slots;
+    const bool is_narrow = rest <= bsw_device_list_tile_slots(pass.narrow);
+    out.bundles += (end - begin) * ((num + slots - 1) / slots);
+    out.num_items[pass.wide] += static_cast<uint32_t>(cuts * (num / slots));
+    if (rest) out.num_items[is_narrow ? pass.narrow : pass.wide] += static_cast<uint32_t>(cuts);
     for (uint64_t b = begin; b < end; b++)
         for (const seen_pair &one : queries)
             out.pairs.push_back({static_cast<uint32_t>(b), one.query, one.addition});
@@ -340,10 +361,12 @@ std::vector<seen_pair> see_pass(const choice_case &c, const items_on_device &dev
     for (uint32_t t = 0; t < BSW_LIST_TILES; t++) {
         for (uint32_t i = 0; i < num_items[t]; i++) {
             const bsw_device_list_item &own = items[pass.first_item[t] + i];
-            check_that(own.num_bundles <= pass.item_bundles &&
-                           bsw_device_list_tile(own.num_slots) == t,
-                       "%s: an item of %u bundles and %u queries", describe(c).c_str(),
-                       own.num_bundles, own.num_slots);
+            check_that(
+                own.num_bundles <= pass.item_bundles &&
+                    own.num_slots <= bsw_device_list_tile_slots(t) &&
+                    (t == pass.narrow || own.num_slots > bsw_device_list_tile_slots(pass.narrow)),
+                "%s: an item of %u bundles and %u queries", describe(c).c_str(), own.num_bundles,
+                own.num_slots);
             for (uint32_t b = 0; b < own.num_bundles; b++)
                 for (uint32_t s = own.first_slot; s < own.first_slot + own.num_slots; s++)
                     out.push_back(
@@ -394,12 +417,14 @@ void check_short_tables(const choice_case &c, const choice_data &data,
 {
     items_case items = make_items_case(c);
     give_room(c, data, items);
-    const uint32_t wanted = expect_pass(c, data, items, items.passes.pass[0]).num_items[0];
+    const uint32_t tile = items.passes.pass[0].narrow,
+                   wanted = expect_pass(c, data, items, items.passes.pass[0]).num_items[tile];
     if (wanted == 0 || items.most_slots == 0) return;
     for (uint32_t what = 0; what < 2; what++) {
         items_case own = items;
         if (what == 0) own.most_slots--;
-        if (what == 1) own.passes.pass[0].first_item[0]++;
+        if (what == 1) // room that it has beyond what is wanted, and one more
+            own.passes.pass[0].first_item[tile] += 1 + tile % 2;
         const items_on_device device(c, own);
         if (!check_launch(bsw_device_list_items(&choice.choice, &device.shape, &own.passes,
                                                 &device.tables, device.flags.get(), nullptr),
@@ -430,6 +455,18 @@ void check_overflowed(const choice_case &c)
     data.is_told = false;
     check_choice(c, data, device);
     check_items(c, data, device);
+}
+
+// A list that had no room for all it found is no list.
+void check_short_list(const choice_case &c)
+{
+    choice_data data = make_data(c);
+    const choice_on_device device(c);
+    data.stored.back() = c.capacity + 1;
+    data.lists.back() = {};
+    data.is_told = false;
+    if (!choose_in_two(c, data, device, false)) return;
+    check_choice(c, data, device);
 }
 
 void check_refused_choices()
@@ -497,5 +534,8 @@ void check_gpu_lists()
         c.ends[2] = UINT32_MAX;
         check_case(c);
         if (turn % 5 == 2) check_overflowed(c);
+        if (turn % 5 == 3) check_short_list(c);
     }
+    // More candidates than are sorted.
+    check_case({2, 5000, 60, 60, 5000, 60, 16, 9, 1, true, true, 0.0f, {1, 8, UINT32_MAX}});
 }

@@ -384,12 +384,12 @@ static void check_begun(struct scan_case *scan, struct on_device *on, const stru
     check_forgotten(on, !what->waits);
     check_kept(scan, on, kept, &before);
     check_forgotten(on, !what->waits);
-    assert_ok(bsw_device_scan_end(&on->engine, &found, &num_pairs, &err), &err);
+    assert_ok(bsw_device_scan_end(&on->engine, &found, &num_pairs, NULL, &err), &err);
     check_kept(scan, on, kept, &next);
     assert_int_equal(num_pairs, num_expected);
     // Begun and not wanted any more.
     assert_ok(bsw_device_scan_begin(&on->engine, &task, &err), &err);
-    assert_ok(bsw_device_scan_end(&on->engine, NULL, NULL, &err), &err);
+    assert_ok(bsw_device_scan_end(&on->engine, NULL, NULL, NULL, &err), &err);
     scan_to_stay(scan, on, &first, kept, keep);
     check_kept(scan, on, kept, &before);
     bsw_candidate_lists_deinit(&before);

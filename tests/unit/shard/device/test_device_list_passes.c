@@ -66,7 +66,7 @@ static void share_out(const struct pass_case *c, uint32_t step, int kind, uint32
     }
 }
 
-// Items of a pass as device_list_table.c cuts them.
+// Items of a pass, by its two tiles.
 static void count_items(const struct bsw_device_list_pass *pass, size_t num_lists,
                         const uint32_t *counts, uint64_t num[BSW_LIST_TILES])
 {
@@ -76,8 +76,11 @@ static void count_items(const struct bsw_device_list_pass *pass, size_t num_list
         uint32_t left = lengths[l] - pass->first_bundle,
                  bundles = left < pass->num_bundles ? left : pass->num_bundles;
         uint64_t cuts = (bundles + (uint64_t)pass->item_bundles - 1) / pass->item_bundles;
-        num[BSW_LIST_TILES - 1] += cuts * (counts[l] / 256);
-        if (counts[l] % 256 > 0) num[bsw_device_list_tile(counts[l] % 256)] += cuts;
+        uint32_t slots = bsw_device_list_tile_slots(pass->wide), rest = counts[l] % slots;
+        num[pass->wide] += cuts * (counts[l] / slots);
+        if (rest > 0)
+            num[rest <= bsw_device_list_tile_slots(pass->narrow) ? pass->narrow : pass->wide] +=
+                cuts;
     }
 }
 
@@ -91,6 +94,8 @@ static void check(const struct pass_case *c, uint64_t seed)
     for (uint32_t p = 0; p < passes.num; p++) {
         const struct bsw_device_list_pass *pass = &passes.pass[p];
         if (pass->step == 0) assert_true(pass->num_bundles <= c->room);
+        assert_true(pass->narrow <= pass->wide);
+        assert_true(pass->wide <= bsw_device_list_tile((uint32_t)c->num_queries));
         assert_int_equal(pass->first_item[0], at);
         at = pass->first_item[BSW_LIST_TILES];
         for (int kind = 0; kind < 6; kind++) {
