@@ -154,7 +154,7 @@ struct bsw_scan_counts {
     uint64_t num_ahead;     // batches that were on it while the one before was refined
     uint64_t num_shorts;    // groups of queries scanned again: a limit by rank was too high
     uint64_t num_gpu_lists; // groups of queries whose lists and work items the device made
-    uint64_t num_launches;  // kernels since all codes were there
+    uint64_t num_launches;  // kernels of batches, not of self-checks
     uint64_t num_hits;      // items that lists had in scans with limits by rank
     uint64_t num_graphs;    // groups of queries whose launches were one graph
     uint64_t copied_bytes;  // of codes, block by block

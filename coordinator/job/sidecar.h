@@ -31,8 +31,8 @@ struct bsw_sidecar {
     // file, when read only with has_first_query.
     uint64_t queries_digest, first_query;
     int has_first_query;
-    int has_within;                 // read only: the rows are those within a value, not the best k
-    double within;                  // that value
+    int has_within; // read only: the rows are those within a value, not the best k
+    double within;  // that value
     // The least share of the rows that a query could find; 0 or 1: all of them. Read: 1 unless
     // FILE.json says less.
     double coverage;

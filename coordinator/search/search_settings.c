@@ -282,7 +282,8 @@ static enum bsw_status settle_candidates(const struct settling *s, struct bsw_er
     out->exclude_self = asked->exclude_self ? 1 : 0;
     out->is_partial = asked->is_partial != 0;
     if (asked->is_range && asked->is_partial)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--allow-partial is for the best k, not for --within");
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--allow-partial is for the best k, not for --within");
     if (asked->is_range) return settle_range(s, err);
     uint64_t num_rows = s->manifest->num_rows - out->exclude_self; // that an answer may have
     if (asked->k > num_rows) {

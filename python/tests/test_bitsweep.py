@@ -219,45 +219,6 @@ class SameAsProgram(Case):
         bitsweep.Index.encode(self.x[:300], self.folder / "no_text", metric="l2").close()
         self.assert_fails(1, "is no index of texts", bitsweep.TextModel, self.folder / "no_text")
 
-    def test_partial(self) -> None:
-        """Without a shard the answers are those of the rows that are left, if that is allowed."""
-        folder = self.folder / "partial"
-        ix = bitsweep.Index.encode(self.x[:600], folder, metric="l2", codec="raw", shards=3)
-        ix.close()
-        (folder / "shard-00001-of-00003.codes").unlink()
-        left = np.r_[0:200, 400:600]
-        values, rows = bitsweep.knn(self.x[left], self.q, 10, metric="l2")
-        with bitsweep.Index(folder) as ix:
-            self.assert_fails(3, "missing from the index", ix.search, self.q)
-            self.assert_same(ix.search(self.q, allow_partial=True), (values, left[rows]))
-            last = ix.last_search
-            self.assertEqual((last["coverage"], last["missing_shards"]), (400 / 600, 1))
-            self.assert_fails(3, "missing from the index", ix.search, self.q)
-
-    def test_moved_source(self) -> None:
-        """An index finds the exact values of a file that has moved, once it is told where."""
-        here, there = self.folder / "here.npy", self.folder / "there.npy"
-        np.save(here, self.x[:500])
-        ix = bitsweep.Index.encode(here, self.folder / "moved", metric="l2", bits=1)
-        expected = ix.search(self.q)
-        ix.close()
-        here.rename(there)
-        with bitsweep.Index(self.folder / "moved") as ix:
-            self.assert_fails(4, r"refers to it .*: set_source\(FILE\), .* Index\(base=FILE\)", ix.search, self.q)
-        with bitsweep.Index(self.folder / "moved", base=there) as ix:
-            self.assert_same(ix.search(self.q), expected)
-            np.testing.assert_array_equal(ix.reconstruct([7, 499]), self.x[[7, 499]])
-            self.assertEqual(ix.info["generation"], 0)
-        np.save(here, self.x[1:501])
-        with bitsweep.Index(self.folder / "moved") as ix:
-            self.assert_fails(3, "rows 0 to 31 are not those", ix.set_source, here)
-            here.unlink()
-            ix.set_source(there)
-            self.assertEqual(ix.info["generation"], 1)
-            self.assert_same(ix.search(self.q), expected)
-        with bitsweep.Index.encode(self.x[:50], metric="l2") as ix:
-            self.assert_fails(1, "refers to no file", ix.set_source, there)
-
     def test_groundtruth(self) -> None:
         for metric in ("l2", "cosine"):
             out = self.folder / f"truth.{metric}"

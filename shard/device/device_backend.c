@@ -438,7 +438,9 @@ static struct bsw_scan_counts *counts(void *address)
 {
     struct device_state *state = address;
     struct bsw_scan_counts *out = &state->engine.counts;
-    out->num_launches = bsw_device_launches() - state->engine.launches_before;
+    uint64_t launches = bsw_device_launches();
+    out->num_launches += launches - state->engine.launches_seen;
+    state->engine.launches_seen = launches;
     out->num_refine_waits = state->refiner.num_waits;
     out->raw_bytes = state->refiner.raw_bytes;
     out->gathered_bytes = state->refiner.gathered_bytes;

@@ -277,7 +277,7 @@ enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t i
         pin_codes(engine, out);
     else
         bsw_resident_shard_drop_codes(host);
-    engine->launches_before = bsw_device_launches();
+    engine->launches_seen = bsw_device_launches();
     return BSW_OK;
 }
 

@@ -35,8 +35,8 @@ struct bsw_device_engine {
     uint64_t *entry_counts;            // host: two, likewise; NULL without a selection of entries
     unsigned char *readback;           // host: device_readback.h
     struct bsw_device_blocks transfer; // codes and lists on their way
-    int is_checked;           // device_self_check.h, with the first shard that is on the device
-    uint64_t launches_before; // the last shard was loaded
+    int is_checked;         // device_self_check.h, with the first shard that is on the device
+    uint64_t launches_seen; // by the counts; none before the last shard was loaded
     struct bsw_scan_counts counts;                                // since it was opened
     struct bsw_list_groups list_groups;                           // scratch
     struct bsw_buffer lists_looked_at;                            // likewise

@@ -86,7 +86,7 @@ by_device() {
     search_cpu "$name" "$@"
     local batch=(--batch $(((9 + batches - 1) / batches)))
     if [[ "$*" == *"--batch "* ]]; then batch=(); fi
-    BITSWEEP_TUNING=$gpu_lists same "$name" 1 1 --check-every never "${batch[@]}" "$@"
+    BITSWEEP_TUNING=$gpu_lists same "$name" 1 1 "${batch[@]}" "$@"
     check "$name: $batches batches by the device" grep -q "\"gpu_lists\": $batches," "$folder/json"
     check "$name: a wait for each batch" grep -q "\"waits\": $batches," "$folder/json"
     check "$name: none for exact values" grep -q '"refine_waits": 0,' "$folder/json"
