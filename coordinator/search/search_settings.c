@@ -258,6 +258,7 @@ static const char *what_range_cannot(const struct settling *s)
            : asked->recall != 0     ? "--recall (--probe N or --probe-ratio can be given)"
            : asked->scan_dims != 0  ? "--scan-dims"
            : asked->oversample != 0 ? "--oversample (--margin has its place)"
+           : asked->is_partial      ? "--allow-partial"
                                     : NULL;
 }
 
@@ -281,9 +282,6 @@ static enum bsw_status settle_candidates(const struct settling *s, struct bsw_er
     struct bsw_search_settings *out = s->out;
     out->exclude_self = asked->exclude_self ? 1 : 0;
     out->is_partial = asked->is_partial != 0;
-    if (asked->is_range && asked->is_partial)
-        return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--allow-partial is for the best k, not for --within");
     if (asked->is_range) return settle_range(s, err);
     uint64_t num_rows = s->manifest->num_rows - out->exclude_self; // that an answer may have
     if (asked->k > num_rows) {

@@ -121,6 +121,7 @@ refused_with 'query 0 has more than 1999 candidates within' --index "$folder/saq
 refused_with 'without --select histogram and queue' --index "$folder/xfbq" --within 0.5 --select histogram
 refused_with 'without --oversample' --index "$folder/saq" --within 5 --oversample 3
 refused_with 'begins anew' --index "$folder/saq" --within 5 --resume
+refused_with 'without --allow-partial' --index "$folder/saq" --within 5 --allow-partial
 if [[ -e $emulated ]]; then
     refused 2 'device emulated: --within' "$emulated" search --index "$folder/saq" "${asked[@]}" --within 5 \
         --out "$folder/no" --device emulated
