@@ -213,7 +213,8 @@ enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
         size_t count = 0;
         for (uint32_t shard = 0; shard < num_shards; shard++) {
             const struct bsw_part *part = part_of(merge, q, shard);
-            memcpy(entries + count, part->items, part->count * sizeof *entries);
+            if (part->count > 0) // a shard that is left out has none
+                memcpy(entries + count, part->items, part->count * sizeof *entries);
             count += part->count;
         }
         if (round->is_ladder) {
