@@ -30,7 +30,7 @@ set(night_tests
   # A thousand histories of an index that changes; check_living.
   check_histories)
 if(BITSWEEP_SANITIZE)
-  list(APPEND night_tests kernelcheck kernelcheck_avxvnni
+  list(APPEND night_tests kernelcheck kernelcheck_avxvnni check_partial check_range
     check_resume check_train check_faults check_device_faults check_self_check check_bench check_bench_cluster
     test_scan_tuner test_list_bounds test_list_training)
 endif()

@@ -7,6 +7,7 @@
 # usage: check_range.sh BITSWEEP_BINARY SOURCE_FOLDER
 #
 # With BITSWEEP_MAX_RANKS in the environment it starts no more ranks than that.
+# ctest labels: asan
 set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
