@@ -225,6 +225,12 @@ int device_bench_run_steps(enum device_limit limit, uint64_t steps, uint32_t *si
                            bsw_stream stream);
 // Floats from -1 to 1; whole numbers below 256.
 int device_bench_make_floats(float *numbers, size_t count, uint64_t seed, bsw_stream stream);
+static inline enum bsw_status device_bench_floats(struct device_bench *bench, float *numbers,
+                                                  size_t count, uint64_t seed,
+                                                  struct bsw_error *err)
+{
+    return DEVICE_BENCH_LAUNCH(bench, "rows", err, device_bench_make_floats, numbers, count, seed);
+}
 int device_bench_make_doubles(double *numbers, uint64_t count, bsw_stream stream);
 // Random rows, count / num_queries a query.
 struct bsw_device_pair;

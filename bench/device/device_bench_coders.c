@@ -63,24 +63,19 @@ static enum bsw_status allocate(struct coding *coding, struct bsw_error *err)
     return BSW_OK;
 }
 
-static enum bsw_status fill(const struct coding *coding, float *numbers, size_t count,
-                            uint64_t seed, struct bsw_error *err)
-{
-    return DEVICE_BENCH_LAUNCH(coding->bench, "rows", err, device_bench_make_floats, numbers, count,
-                               seed);
-}
-
 static enum bsw_status open_coding(struct coding *coding, struct bsw_error *err)
 {
     size_t numbers = bsw_product_numbers(&coding->book);
     BSW_TRY(allocate(coding, err));
-    BSW_TRY(fill(coding, coding->numbers, (size_t)coding->rows.num_rows * DIMS, ROW_SEED, err));
+    BSW_TRY(device_bench_floats(coding->bench, coding->numbers,
+                                (size_t)coding->rows.num_rows * DIMS, ROW_SEED, err));
     if (coding->is_sq8) {
-        BSW_TRY(fill(coding, coding->middles, DIMS, BOOK_SEED, err));
-        return fill(coding, coding->half_steps, DIMS, BOOK_SEED + 1, err);
+        BSW_TRY(device_bench_floats(coding->bench, coding->middles, DIMS, BOOK_SEED, err));
+        return device_bench_floats(coding->bench, coding->half_steps, DIMS, BOOK_SEED + 1, err);
     }
-    BSW_TRY(fill(coding, coding->entries, numbers * PART_DIMS, BOOK_SEED, err));
-    return fill(coding, coding->norms, numbers, BOOK_SEED + 1, err);
+    BSW_TRY(
+        device_bench_floats(coding->bench, coding->entries, numbers * PART_DIMS, BOOK_SEED, err));
+    return device_bench_floats(coding->bench, coding->norms, numbers, BOOK_SEED + 1, err);
 }
 
 static enum bsw_status run(void *context, struct bsw_error *err)

@@ -53,13 +53,6 @@ static enum bsw_status allocate(struct encoding *encoding, int is_saq, struct bs
     return BSW_OK;
 }
 
-static enum bsw_status fill(const struct encoding *encoding, float *numbers, size_t count,
-                            uint64_t seed, struct bsw_error *err)
-{
-    return DEVICE_BENCH_LAUNCH(encoding->bench, "rows", err, device_bench_make_floats, numbers,
-                               count, seed);
-}
-
 static enum bsw_status open_encoding(struct device_bench *bench, const char *layout_text,
                                      int is_saq, struct encoding *out, struct bsw_error *err)
 {
@@ -72,10 +65,12 @@ static enum bsw_status open_encoding(struct device_bench *bench, const char *lay
     out->rows = (struct bsw_device_raw_rows){
         .type = BSW_VECTOR_FLOAT32, .dims = dims, .num_rows = count_rows(bench, layout, is_saq)};
     BSW_TRY(allocate(out, is_saq, err));
-    BSW_TRY(fill(out, out->numbers, (size_t)out->rows.num_rows * dims, ROW_SEED, err));
+    BSW_TRY(device_bench_floats(out->bench, out->numbers, (size_t)out->rows.num_rows * dims,
+                                ROW_SEED, err));
     if (!is_saq) return BSW_OK;
-    BSW_TRY(fill(out, out->mean, dims, ROTATION_SEED, err));
-    return fill(out, out->rotation, (size_t)dims * layout->padded_dims, ROTATION_SEED, err);
+    BSW_TRY(device_bench_floats(out->bench, out->mean, dims, ROTATION_SEED, err));
+    return device_bench_floats(out->bench, out->rotation, (size_t)dims * layout->padded_dims,
+                               ROTATION_SEED, err);
 }
 
 static enum bsw_status run_xfbq(void *context, struct bsw_error *err)

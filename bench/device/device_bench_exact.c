@@ -83,8 +83,7 @@ static enum bsw_status fill_vectors(struct exact_bench *exact, struct bsw_error 
         BSW_TRY(
             DEVICE_BENCH_LAUNCH(bench, "rows", err, device_bench_fill, rows, numbers, ROW_SEED));
     else
-        BSW_TRY(DEVICE_BENCH_LAUNCH(bench, "rows", err, device_bench_make_floats, rows, numbers,
-                                    ROW_SEED));
+        BSW_TRY(device_bench_floats(bench, rows, numbers, ROW_SEED, err));
     BSW_TRY(DEVICE_BENCH_LAUNCH(bench, "queries", err, device_bench_fill,
                                 (void *)exact->raw_queries.numbers, queries * DIMS, QUERY_SEED));
     BSW_TRY(DEVICE_BENCH_LAUNCH(bench, "queries", err, device_bench_make_doubles,

@@ -102,8 +102,8 @@ static enum bsw_status send_queries(struct screen_bench *s, struct bsw_error *er
 
 static enum bsw_status pack(struct screen_bench *s, struct bsw_error *err)
 {
-    BSW_TRY(DEVICE_BENCH_LAUNCH(s->bench, "rows", err, device_bench_make_floats,
-                                (float *)s->raw.numbers, (size_t)s->raw.num_rows * DIMS, ROW_SEED));
+    BSW_TRY(device_bench_floats(s->bench, (float *)s->raw.numbers, (size_t)s->raw.num_rows * DIMS,
+                                ROW_SEED, err));
     BSW_TRY(DEVICE_BENCH_LAUNCH(s->bench, "norms", err, bsw_device_row_norms, &s->raw,
                                 (double *)s->rows.norms));
     BSW_TRY(DEVICE_BENCH_LAUNCH(s->bench, "queries", err, bsw_half_pack_queries, &s->queries, DIMS,

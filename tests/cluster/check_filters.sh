@@ -12,13 +12,13 @@ set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
+# shellcheck source=tests/cluster/few_rows.sh
+. "$(dirname "$0")/few_rows.sh"
 find_python
 find_ranks 3
 most_ranks=${ranks_axis[-1]}
-masks=$folder/masks rows=2000 num_queries=40
+masks=$folder/masks
 
-{ printf '\xd0\x07\0\0' && head -c $((8 + rows * 128)) "$base" | tail -c +5; } >"$folder/rows.u8bin"
-{ printf '\x28\0\0\0' && head -c $((8 + num_queries * 128)) "$queries" | tail -c +5; } >"$folder/queries.u8bin"
 mkdir "$masks"
 check "masks" "$python" "$2/tests/cluster/filter_masks.py" make "$masks" $rows $num_queries
 asked=(--queries "$folder/queries.u8bin") ten=(--queries "$folder/queries.u8bin" --k 10)
@@ -59,21 +59,9 @@ on_device() {
 }
 
 source=$2
-# Codes, and how all of their rows are searched: the same values in both searches.
-codes=("raw|--codec raw|" "saq|--bits 3|--refine none" "xfbq|--codec xfbq --bits 2 --rotation none|--refine none"
-    "pq|--codec pq|--refine none" "sq8|--codec sq8|--refine none"
-    "raw_lists|--codec raw --lists 20|--probe all" "saq_lists|--bits 2 --lists 20|--probe all --refine none"
-    "residual|--bits 2 --lists 20 --residual yes|--probe all --refine none"
-    "pq_lists|--codec pq --lists 20|--probe all --refine none")
 turn=0
 for code in "${codes[@]}"; do
-    IFS='|' read -r name how search <<<"$code"
-    read -ra how <<<"$how"
-    read -ra search <<<"$search"
-    metric=l2
-    [[ $name != xfbq && $name != saq_lists ]] || metric=cosine
-    check "encode $name" "$program" encode --base "$folder/rows.u8bin" --metric $metric --index "$folder/$name" \
-        --shards 3 --calibrate off --quiet "${how[@]}"
+    encode_code "$code"
     for mask in some few stretch each; do
         expect "$name" "$mask" "${search[@]}"
         what="$name, $mask"

@@ -12,13 +12,13 @@ set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
+# shellcheck source=tests/cluster/few_rows.sh
+. "$(dirname "$0")/few_rows.sh"
 find_python
 find_ranks 3
 most_ranks=${ranks_axis[-1]}
-rows=2000 num_queries=40 source=$2
+source=$2
 
-{ printf '\xd0\x07\0\0' && head -c $((8 + rows * 128)) "$base" | tail -c +5; } >"$folder/rows.u8bin"
-{ printf '\x28\0\0\0' && head -c $((8 + num_queries * 128)) "$queries" | tail -c +5; } >"$folder/queries.u8bin"
 mkdir "$folder/masks"
 check "masks" "$python" "$source/tests/cluster/filter_masks.py" make "$folder/masks" $rows $num_queries
 asked=(--queries "$folder/queries.u8bin")
@@ -42,22 +42,9 @@ expect() {
         "$folder/expected"
 }
 
-# NAME|encode|search: the same values in both searches.
-codes=("raw|--codec raw|" "saq|--bits 3|--refine none" "xfbq|--codec xfbq --bits 2 --rotation none|--refine none"
-    "pq|--codec pq|--refine none" "sq8|--codec sq8|--refine none" "ip|--bits 2|--refine none"
-    "raw_lists|--codec raw --lists 20|--probe all" "saq_lists|--bits 2 --lists 20|--probe all --refine none"
-    "residual|--bits 2 --lists 20 --residual yes|--probe all --refine none"
-    "pq_lists|--codec pq --lists 20|--probe all --refine none")
 turn=0
 for code in "${codes[@]}"; do
-    IFS='|' read -r name how search <<<"$code"
-    read -ra how <<<"$how"
-    read -ra search <<<"$search"
-    metric=l2
-    [[ $name != xfbq && $name != saq_lists ]] || metric=cosine
-    [[ $name != ip ]] || metric=ip
-    check "encode $name" "$program" encode --base "$folder/rows.u8bin" --metric $metric --index "$folder/$name" \
-        --shards 3 --calibrate off --quiet "${how[@]}"
+    encode_code "$code"
     for share in 0.002 0.05; do
         expect "$name" $share "${search[@]}"
         here=(--index "$folder/$name" --within="$within" "${search[@]}")

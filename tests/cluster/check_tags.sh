@@ -11,13 +11,13 @@ set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
+# shellcheck source=tests/cluster/few_rows.sh
+. "$(dirname "$0")/few_rows.sh"
 find_python
 find_ranks 3
 most_ranks=${ranks_axis[-1]}
-tags=$folder/tags rows=2000 num_queries=40
+tags=$folder/tags
 
-{ printf '\xd0\x07\0\0' && head -c $((8 + rows * 128)) "$base" | tail -c +5; } >"$folder/rows.u8bin"
-{ printf '\x28\0\0\0' && head -c $((8 + num_queries * 128)) "$queries" | tail -c +5; } >"$folder/queries.u8bin"
 mkdir "$tags"
 check "tags" "$python" "$2/tests/cluster/tag_files.py" make "$tags" $rows $num_queries
 ten=(--queries "$folder/queries.u8bin" --k 10)
