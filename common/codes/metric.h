@@ -16,8 +16,8 @@ enum bsw_metric { BSW_METRIC_COSINE, BSW_METRIC_IP, BSW_METRIC_L2, BSW_METRIC_NU
 
 #define BSW_METRIC_NAMES "cosine|ip|l2" // for --metric
 
-// What tells a metric from the others: its names here, what it computes below. Nobody else names
-// one.
+// What tells a metric from the others: its names here, what it computes below. Others ask for that,
+// and name none but to choose a form of their own (refine_rows.h, list_assignment.c).
 struct bsw_metric_facts {
     const char *name, *in_files; // "cosine"; "angular", as ann-benchmarks' HDF5 files have it
 };
